@@ -1,0 +1,266 @@
+"""Everything that can go wrong, as sentences a person can act on.
+
+    LLMError
+    ├── InvalidRequestError            the question or the settings of this request
+    │   ├── EmptyQuestionError
+    │   ├── QuestionTooLongError       more characters than the page accepts
+    │   ├── ContextOverflowError       more tokens than the model's window
+    │   ├── InvalidParameterError
+    │   └── NotAllowedError            the server refuses this request
+    ├── SettingsError                  the app's own configuration
+    ├── ModelError                     getting a local model ready
+    │   ├── ModelNotFoundError
+    │   ├── NotAModelError
+    │   ├── RemoteCodeError
+    │   ├── NoChatTemplateError
+    │   ├── ModelDownloadError
+    │   ├── DownloadCorruptError
+    │   ├── DiskFullError
+    │   └── MissingPackageError
+    ├── OutOfMemoryError               at load or in mid-answer
+    ├── ServerError                    an OpenAI-compatible server
+    │   ├── ServerUnreachableError
+    │   ├── ServerHostUnknownError
+    │   ├── ServerTimeoutError
+    │   ├── ServerKeyError
+    │   ├── ServerModelUnknownError
+    │   ├── ServerBusyError
+    │   ├── ServerFaultError           5xx, or an error inside the stream
+    │   ├── ServerGarbageError         something that is not the protocol
+    │   └── ConnectionLostError        the stream was cut
+    ├── StalledError                   no text for too long
+    ├── QueueFullError
+    ├── ShuttingDownError
+    └── InternalError                  a defect of this app; details are in the log
+
+Each error names its sentence in the catalogue (`message_id`) and the values that fill it, so the
+page can say it in the person's language; `str(error)` says it in English. Values are shown to
+people: never put a key, a header or a whole response into one. Being cancelled is a finish
+reason, not an error.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class LLMError(Exception):
+    """The root of the tree.
+
+    Args:
+        **values: what the sentence needs, by the names it uses.
+
+    Attributes:
+        message_id: the sentence's name in the catalogue.
+        retryable: whether asking again, unchanged, can help.
+        values: what fills the sentence.
+    """
+
+    message_id: ClassVar[str] = "error-internal"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, **values: str | int | float) -> None:
+        super().__init__(self.message_id)
+        self.values = values
+
+    def __str__(self) -> str:
+        from llm.catalogue import catalogue
+
+        return catalogue("en").say(self.message_id, **self.values)
+
+
+class InvalidRequestError(LLMError):
+    """The request itself can't be answered. Values: reason."""
+
+    message_id = "error-invalid-request"
+
+
+class EmptyQuestionError(InvalidRequestError):
+    """Nothing was asked."""
+
+    message_id = "error-empty-question"
+
+
+class QuestionTooLongError(InvalidRequestError):
+    """Values: chars, limit."""
+
+    message_id = "error-question-too-long"
+
+
+class ContextOverflowError(InvalidRequestError):
+    """The prompt leaves no room for an answer. Values: prompt_tokens, limit, over."""
+
+    message_id = "error-context-overflow"
+
+
+class InvalidParameterError(InvalidRequestError):
+    """Values: parameter, value, low, high."""
+
+    message_id = "error-invalid-parameter"
+
+
+class NotAllowedError(InvalidRequestError):
+    """The server refuses this request. Values: reason."""
+
+    message_id = "error-not-allowed"
+
+
+class SettingsError(LLMError):
+    """Values: setting, reason."""
+
+    message_id = "error-settings"
+
+
+class ModelError(LLMError):
+    """A local model can't be made ready. Values: model, reason."""
+
+    message_id = "error-model"
+
+
+class ModelNotFoundError(ModelError):
+    """Values: model."""
+
+    message_id = "error-model-not-found"
+
+
+class NotAModelError(ModelError):
+    """It is there, but it isn't a model that can chat. Values: model, reason."""
+
+    message_id = "error-not-a-model"
+
+
+class RemoteCodeError(ModelError):
+    """The model wants to run code of its own and settings don't allow it. Values: model."""
+
+    message_id = "error-remote-code"
+
+
+class NoChatTemplateError(ModelError):
+    """Values: model."""
+
+    message_id = "error-no-chat-template"
+
+
+class ModelDownloadError(ModelError):
+    """No network, or the index hasn't got it. Values: model."""
+
+    message_id = "error-model-download"
+    retryable = True
+
+
+class DownloadCorruptError(ModelError):
+    """What arrived isn't what was asked for (its hash differs). Values: model."""
+
+    message_id = "error-download-corrupt"
+    retryable = True
+
+
+class DiskFullError(ModelError):
+    """Values: folder, needed_mb, free_mb."""
+
+    message_id = "error-disk-full"
+    retryable = True
+
+
+class MissingPackageError(ModelError):
+    """A library that this model needs isn't installed. Values: package."""
+
+    message_id = "error-missing-package"
+
+
+class OutOfMemoryError(LLMError):
+    """At load or in mid-answer. Values: model."""
+
+    message_id = "error-out-of-memory"
+    retryable = True
+
+
+class ServerError(LLMError):
+    """Values: url and what the leaf adds."""
+
+    message_id = "error-server-fault"
+    retryable = True
+
+
+class ServerUnreachableError(ServerError):
+    """Refused or no route. Values: url."""
+
+    message_id = "error-server-unreachable"
+
+
+class ServerHostUnknownError(ServerError):
+    """Values: url, host."""
+
+    message_id = "error-server-host-unknown"
+
+
+class ServerTimeoutError(ServerError):
+    """Values: url, seconds."""
+
+    message_id = "error-server-timeout"
+
+
+class ServerKeyError(ServerError):
+    """401 or 403. Values: url."""
+
+    message_id = "error-server-key"
+    retryable = False
+
+
+class ServerModelUnknownError(ServerError):
+    """Values: url, model."""
+
+    message_id = "error-server-model-unknown"
+    retryable = False
+
+
+class ServerBusyError(ServerError):
+    """429 or 503. Values: url, seconds (0 where the server does not say)."""
+
+    message_id = "error-server-busy"
+
+
+class ServerFaultError(ServerError):
+    """5xx, or an error object inside the stream. Values: url, status (0 inside a stream)."""
+
+    message_id = "error-server-fault"
+
+
+class ServerGarbageError(ServerError):
+    """It answers, but not in this protocol. Values: url."""
+
+    message_id = "error-server-garbage"
+
+
+class ConnectionLostError(ServerError):
+    """Cut in mid-answer. Values: url."""
+
+    message_id = "error-connection-lost"
+
+
+class StalledError(LLMError):
+    """Values: seconds."""
+
+    message_id = "error-stalled"
+    retryable = True
+
+
+class QueueFullError(LLMError):
+    """Values: limit."""
+
+    message_id = "error-queue-full"
+    retryable = True
+
+
+class ShuttingDownError(LLMError):
+    """The app is stopping."""
+
+    message_id = "error-shutting-down"
+    retryable = True
+
+
+class InternalError(LLMError):
+    """A defect of this app. Values: kind (the exception's class name, never its text)."""
+
+    message_id = "error-internal"
+    retryable = True

@@ -1,0 +1,31 @@
+## Errors
+error-internal = Something went wrong inside the app ({ $kind }). The question is kept; ask again. The log has the details.
+error-invalid-request = This request can’t be answered: { $reason }
+error-empty-question = The question is empty. Type something first.
+error-question-too-long = The question has { $chars } characters; at most { $limit } fit. Shorten it by { $over }.
+error-context-overflow = The conversation has { $prompt_tokens } tokens and the model’s window holds { $limit }: { $over } too many. Shorten the question, or clear the history.
+error-invalid-parameter = “{ $parameter }” is { $value }; it must lie between { $low } and { $high }.
+error-not-allowed = The server refuses this request: { $reason }
+error-settings = The setting “{ $setting }” is not right: { $reason }
+error-model = The model “{ $model }” can’t be made ready: { $reason }
+error-model-not-found = There is no model at “{ $model }”. Check the path or the name in STEADY_CHAT_MODEL.
+error-not-a-model = “{ $model }” is there, but it isn’t a chat model that can be loaded ({ $reason }).
+error-remote-code = The model “{ $model }” wants to run code of its own. If you trust its author, set STEADY_CHAT_TRUST_REMOTE_CODE=true.
+error-no-chat-template = The model “{ $model }” has no chat template, so it can’t be asked in turns. Choose an “instruct” or “chat” variant.
+error-model-download = The model “{ $model }” couldn’t be downloaded. Check the network and pip’s index settings, then try again.
+error-download-corrupt = The download of “{ $model }” arrived damaged and was thrown away. Try again.
+error-disk-full = There isn’t enough room in { $folder }: { $needed_mb } MB are needed, { $free_mb } MB are free. Free some space, then try again.
+error-missing-package = This model needs the package “{ $package }”. Install it with pip, then start the app again.
+error-out-of-memory = The memory isn’t enough for “{ $model }”. Try a shorter conversation, fewer tokens, 4-bit weights or a smaller model.
+error-server-unreachable = Nothing answers at { $url }. Is the server started, and is the address right?
+error-server-host-unknown = The name “{ $host }” can’t be found. Check the server’s address ({ $url }).
+error-server-timeout = { $url } didn’t answer within { $seconds } s. It may be overloaded or still starting; try again.
+error-server-key = { $url } doesn’t accept the key. Set the right one in STEADY_CHAT_VLLM_API_KEY.
+error-server-model-unknown = { $url } has no model “{ $model }”. Set STEADY_CHAT_VLLM_MODEL to one it serves, or leave it empty.
+error-server-busy = { $url } has too much to do right now. Try again in a moment.
+error-server-fault = { $url } reported a fault of its own. Its log has the reason; try again.
+error-server-garbage = What { $url } sends isn’t an OpenAI-compatible answer. Check that the address ends in /v1 and that no login page or proxy is in between.
+error-connection-lost = The connection to { $url } broke off in mid-answer. What had arrived is kept; try again.
+error-stalled = No new text came for { $seconds } s, so the answer was ended. What had arrived is kept; try again.
+error-queue-full = { $limit } questions are waiting already. Try again in a moment.
+error-shutting-down = The app is being stopped. Ask again when it is back.

@@ -1,0 +1,162 @@
+"""One validated Settings object: environment, `.env`, then the settings file.
+
+Every field can be set as `STEADY_CHAT_<NAME>` or in `steady_chat.toml` (another path by
+`STEADY_CHAT_SETTINGS_FILE`). README's settings table is generated from this file's fields.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from platformdirs import user_data_path
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from llm.errors import SettingsError
+from llm.types import MAX_SEED
+
+BackendName = Literal["local", "vllm", "scripted"]
+
+
+class Settings(BaseSettings):
+    """How this installation behaves.
+
+    Thread-safety: read once, then only read.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="STEADY_CHAT_",
+        env_file=".env",
+        env_file_encoding="utf-8",
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+        toml_file="steady_chat.toml",
+        # `model_…` is this app's own word, not pydantic's.
+        protected_namespaces=(),
+    )
+
+    backends: Annotated[tuple[BackendName, ...], NoDecode] = Field(
+        ("local", "vllm"), description="The backends offered in the sidebar, the first one chosen."
+    )
+    language: Literal["auto", "en", "zh"] = Field(
+        "auto", description="The page's language at first; `auto` follows the browser."
+    )
+    data_dir: Path = Field(
+        default_factory=lambda: user_data_path("steady-chat", appauthor=False),
+        description="Where models are kept.",
+    )
+
+    model: str = Field(
+        "embedded",
+        min_length=1,
+        description="`embedded`, a model folder, a `.gguf` file, or a hub id such as `Qwen/Qwen2.5-1.5B-Instruct`.",
+    )
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] = Field(
+        "auto", description="Weights' number type; `auto` picks what the hardware is good at."
+    )
+    quantization: Literal["none", "8bit", "4bit"] = Field(
+        "none", description="bitsandbytes quantization."
+    )
+    attn_implementation: Literal["auto", "sdpa", "eager", "flash_attention_2"] = Field(
+        "auto",
+        description="transformers' attention; `flash_attention_2` needs flash-attn installed.",
+    )
+    trust_remote_code: bool = Field(
+        False, description="Whether a model from the hub may run Python code of its own here."
+    )
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="CPU threads for the local model; empty lets torch choose."
+    )
+    local_slots: int = Field(
+        2, ge=1, le=64, description="Answers the local model gives at once; more wait in line."
+    )
+
+    vllm_base_url: str = Field(
+        "http://127.0.0.1:8000/v1",
+        pattern=r"^https?://\S+$",
+        description="The OpenAI-compatible server.",
+    )
+    vllm_api_key: SecretStr | None = Field(None, description="Its key, if it wants one.")
+    vllm_model: str = Field("", description="The model to ask; empty takes the server's first.")
+    vllm_slots: int = Field(32, ge=1, le=4096, description="Requests sent to the server at once.")
+    connect_timeout_s: float = Field(5, gt=0, le=120, description="To reach the server.")
+    first_token_timeout_s: float = Field(
+        600, gt=0, le=86_400, description="To the first token; reading a long prompt takes time."
+    )
+    idle_timeout_s: float = Field(
+        60, gt=0, le=86_400, description="Without new text, after the first: the answer is ended."
+    )
+
+    scripts_file: Path | None = Field(
+        None, description="What the scripted backend says (JSON); empty gives its demo answer."
+    )
+
+    system_prompt: str = Field("", max_length=20_000, description="The system prompt at first.")
+    temperature: float = Field(0.7, ge=0, le=2, description="At first.")
+    top_p: float = Field(0.95, gt=0, le=1, description="At first.")
+    max_tokens: int = Field(512, ge=1, le=1_000_000, description="At first.")
+    seed: int | None = Field(None, ge=0, le=MAX_SEED, description="At first; empty varies.")
+    max_question_chars: int = Field(
+        400_000, ge=1, le=10_000_000, description="A longer question is refused."
+    )
+
+    @field_validator("backends", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("backends")
+    @classmethod
+    def _some(cls, value: tuple[BackendName, ...]) -> tuple[BackendName, ...]:
+        if not value:
+            raise ValueError("name at least one backend")
+        return tuple(dict.fromkeys(value))
+
+    @field_validator("threads", "seed", "scripts_file", "vllm_api_key", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        toml = os.environ.get("STEADY_CHAT_SETTINGS_FILE", "steady_chat.toml")
+        return (
+            init_settings,
+            env_settings,
+            dotenv_settings,
+            TomlConfigSettingsSource(settings_cls, toml_file=Path(toml)),
+        )
+
+
+def load_settings() -> Settings:
+    """Read the settings.
+
+    Raises:
+        SettingsError: naming the setting and what is wrong with it, never its value.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"]) or "settings"
+        raise SettingsError(setting=name, reason=first["msg"]) from None
+    except (ValueError, OSError) as error:
+        raise SettingsError(setting="steady_chat.toml", reason=type(error).__name__) from None

@@ -1,0 +1,211 @@
+"""The values that travel through the engine, and the two protocols that carry them.
+
+Everything here is frozen or thread-safe, imports nothing heavy and knows no vendor.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from llm.errors import InvalidParameterError, LLMError
+
+Role = Literal["system", "user", "assistant"]
+DeltaKind = Literal["text", "reasoning"]
+FinishReason = Literal["stop", "length", "abort", "error"]
+BackendPhase = Literal["idle", "fetching", "converting", "loading", "warming", "ready", "failed"]
+
+MAX_SEED = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn as the model is told it."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How the next token is chosen and when to stop.
+
+    Args:
+        temperature: 0 (greedy) to 2.
+        top_p: nucleus mass, over 0 and up to 1.
+        max_tokens: the most tokens the answer may have, at least 1.
+        seed: 0 to 2**32 - 1, or None for a different answer each time.
+
+    Raises:
+        InvalidParameterError: a value is outside its range.
+    """
+
+    temperature: float = 0.7
+    top_p: float = 0.95
+    max_tokens: int = 512
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        _require("temperature", self.temperature, 0, 2)
+        _require("top_p", self.top_p, 0, 1, above_low=True)
+        _require("max_tokens", self.max_tokens, 1, 1_000_000)
+        if self.seed is not None:
+            _require("seed", self.seed, 0, MAX_SEED)
+
+
+def _require(name: str, value: float, low: float, high: float, *, above_low: bool = False) -> None:
+    fits = math.isfinite(value) and low <= value <= high and not (above_low and value == low)
+    if not fits:
+        raise InvalidParameterError(parameter=name, value=value, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """All that a backend needs to answer: the messages, oldest first, and the parameters."""
+
+    messages: tuple[Message, ...]
+    params: SamplingParams = SamplingParams()
+    request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of the answer as it arrives. A piece is not a token."""
+
+    text: str
+    kind: DeltaKind = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts as the backend tells them; None where it does not."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last item of every stream: why it ended, and what it used."""
+
+    reason: FinishReason
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class BackendStatus:
+    """What a backend is doing about being ready.
+
+    Args:
+        phase: `idle` (nothing started) to `ready`, or `failed`.
+        model: the model's name as a person would say it; empty while unknown.
+        progress: 0 to 1 within the phase, None where it cannot be known.
+        error: why it failed; only with `failed`.
+        elapsed_s: seconds since the present phase began.
+    """
+
+    phase: BackendPhase
+    model: str = ""
+    progress: float | None = None
+    error: LLMError | None = None
+    elapsed_s: float = 0.0
+
+    @property
+    def ready(self) -> bool:
+        return self.phase == "ready"
+
+    @property
+    def preparing(self) -> bool:
+        return self.phase in ("fetching", "converting", "loading", "warming")
+
+
+class CancelToken:
+    """Says once, for all who hold it, that an answer is no longer wanted.
+
+    Thread-safety: every method may be called from any thread. Callbacks run on the thread that
+    calls `cancel`, or at once on the registering thread where it was cancelled before; they must
+    be quick and must not raise.
+    """
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        return self._event.is_set()
+
+    def cancel(self) -> None:
+        """Cancel; a second call does nothing."""
+        with self._lock:
+            if self._event.is_set():
+                return
+            self._event.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Run `callback` when cancelled; returns a function that takes the wish back."""
+        with self._lock:
+            if not self._event.is_set():
+                self._callbacks.append(callback)
+                return lambda: self._forget(callback)
+        callback()
+        return lambda: None
+
+    def _forget(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Sleep until cancelled or `timeout_s` has passed; says whether it was cancelled."""
+        return self._event.wait(timeout_s)
+
+
+class Backend(Protocol):
+    """Something that answers.
+
+    Thread-safety: `stream` may run for several requests at once, each on its own thread; at most
+    `slots` of them are asked for at a time.
+    """
+
+    @property
+    def name(self) -> str:
+        """The kind, as settings call it: `local`, `vllm` or `scripted`."""
+        ...
+
+    @property
+    def slots(self) -> int:
+        """How many requests may run at once."""
+        ...
+
+    def status(self) -> BackendStatus:
+        """What is known now. Never blocks, never raises; cheap enough for every frame."""
+        ...
+
+    def prepare(self) -> None:
+        """Start getting ready in the background, or again after a failure. Returns at once."""
+        ...
+
+    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[Delta | Finish]:
+        """Answer: zero or more `Delta`s, then exactly one `Finish`.
+
+        A backend that is not ready yet gets ready first, on the caller's thread. After `cancel`
+        the iterator ends within one token with `Finish("abort")` and frees what it holds; closing
+        or dropping the iterator does the same.
+
+        Raises:
+            LLMError: and nothing else, whatever the vendor raised.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free everything. The backend is not used again."""
+        ...
