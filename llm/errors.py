@@ -4,6 +4,7 @@
     ├── InvalidRequestError            the question or the settings of this request
     │   ├── EmptyQuestionError
     │   ├── QuestionTooLongError       more characters than the page accepts
+    │   ├── TooManyQueuedError         enough questions wait behind this answer
     │   ├── ContextOverflowError       more tokens than the model's window
     │   ├── InvalidParameterError
     │   └── NotAllowedError            the server refuses this request
@@ -82,9 +83,15 @@ class EmptyQuestionError(InvalidRequestError):
 
 
 class QuestionTooLongError(InvalidRequestError):
-    """Values: chars, limit."""
+    """Values: chars, limit, over."""
 
     message_id = "error-question-too-long"
+
+
+class TooManyQueuedError(InvalidRequestError):
+    """Values: limit."""
+
+    message_id = "error-too-many-queued"
 
 
 class ContextOverflowError(InvalidRequestError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -194,7 +194,7 @@ class Backend(Protocol):
         """Start getting ready in the background, or again after a failure. Returns at once."""
         ...
 
-    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[Delta | Finish]:
+    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         """Answer: zero or more `Delta`s, then exactly one `Finish`.
 
         A backend that is not ready yet gets ready first, on the caller's thread. After `cancel`

@@ -3,6 +3,7 @@ error-internal = Something went wrong inside the app ({ $kind }). The question i
 error-invalid-request = This request can’t be answered: { $reason }
 error-empty-question = The question is empty. Type something first.
 error-question-too-long = The question has { $chars } characters; at most { $limit } fit. Shorten it by { $over }.
+error-too-many-queued = { $limit } questions wait already in this conversation. Let the answer finish, or take one back.
 error-context-overflow = The conversation has { $prompt_tokens } tokens and the model’s window holds { $limit }: { $over } too many. Shorten the question, or clear the history.
 error-invalid-parameter = “{ $parameter }” is { $value }; it must lie between { $low } and { $high }.
 error-not-allowed = The server refuses this request: { $reason }

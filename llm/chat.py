@@ -1,0 +1,206 @@
+"""What a person can do with a conversation: ask, stop, ask again, clear.
+
+Joins the store, the registry and the backends; holds no text and runs nothing itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from llm.conversations import ConversationStore, Receipt, Turn, ended, history_messages
+from llm.errors import (
+    EmptyQuestionError,
+    InternalError,
+    LLMError,
+    QuestionTooLongError,
+    TooManyQueuedError,
+)
+from llm.job import GenerationJob, Snapshot
+from llm.registry import JobRegistry
+from llm.types import Backend, Finish, GenerationRequest, SamplingParams
+
+logger = logging.getLogger(__name__)
+
+MAX_QUEUED = 5
+"""Questions that may wait behind a running answer in one conversation."""
+
+
+class Chat:
+    """The conversations of this process and their running answers.
+
+    Args:
+        backends: name to a function that gives the backend, made on first use.
+
+    Thread-safety: every method may be called from any thread; two tabs that ask at the same
+    moment get two turns, one after the other.
+    """
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        registry: JobRegistry,
+        backends: Mapping[str, Callable[[], Backend]],
+        max_question_chars: int = 400_000,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._backends = backends
+        self._max_question_chars = max_question_chars
+        self._locks: OrderedDict[str, threading.RLock] = OrderedDict()
+        self._locks_lock = threading.Lock()
+
+    def open(self, conversation_id: str | None) -> str:
+        """The id of this conversation if it is known here, else of a new one."""
+        if conversation_id and self._store.exists(conversation_id):
+            return conversation_id
+        return self._store.create()
+
+    def turns(self, conversation_id: str) -> tuple[Turn, ...]:
+        return self._store.turns(conversation_id)
+
+    def job(self, conversation_id: str) -> GenerationJob | None:
+        """The running or waiting answer, if there is one."""
+        return self._registry.get(conversation_id)
+
+    def ahead_of(self, job: GenerationJob) -> int:
+        return self._registry.ahead_of(job)
+
+    def ask(
+        self,
+        conversation_id: str,
+        question: str,
+        *,
+        person: str,
+        backend: str,
+        params: SamplingParams,
+        system_prompt: str = "",
+    ) -> None:
+        """Add a question; it is answered at once, or as soon as the answer before it is over.
+
+        Raises:
+            EmptyQuestionError: nothing but white space.
+            QuestionTooLongError: more characters than allowed.
+            TooManyQueuedError: enough questions wait already.
+        In each case nothing was added.
+        """
+        if not question.strip():
+            raise EmptyQuestionError
+        chars = len(question)
+        if chars > self._max_question_chars:
+            limit = self._max_question_chars
+            raise QuestionTooLongError(chars=chars, limit=limit, over=chars - limit)
+        turn = Turn(uuid.uuid4().hex, question, backend, params, system_prompt)
+        with self._locked(conversation_id):
+            queued = [t for t in self._store.turns(conversation_id) if t.state == "queued"]
+            if len(queued) >= MAX_QUEUED:
+                raise TooManyQueuedError(limit=MAX_QUEUED)
+            self._store.add(conversation_id, turn)
+            self._start_next(conversation_id, person)
+
+    def ask_again(self, conversation_id: str, turn_id: str, *, person: str) -> None:
+        """Ask an ended turn's question once more with the same parameters.
+
+        The new turn takes the old one's place where that has no text worth keeping.
+        """
+        turn = next((t for t in self.turns(conversation_id) if t.turn_id == turn_id), None)
+        if turn is None or turn.state != "ended":
+            return
+        with self._locked(conversation_id):
+            if not turn.text.strip():
+                self._store.remove(conversation_id, turn_id)
+            self.ask(
+                conversation_id,
+                turn.question,
+                person=person,
+                backend=turn.backend,
+                params=turn.params,
+                system_prompt=turn.system_prompt,
+            )
+
+    def withdraw(self, conversation_id: str, turn_id: str) -> None:
+        """Take back a question that is still queued."""
+        with self._locked(conversation_id):
+            for turn in self._store.turns(conversation_id):
+                if turn.turn_id == turn_id and turn.state == "queued":
+                    self._store.remove(conversation_id, turn_id)
+
+    def stop(self, conversation_id: str) -> None:
+        """Stop the running answer, keeping what has been said."""
+        job = self._registry.get(conversation_id)
+        if job is not None:
+            job.cancel()
+
+    def clear(self, conversation_id: str) -> None:
+        """Stop and forget everything in this conversation."""
+        with self._locked(conversation_id):
+            self._store.clear(conversation_id)
+        self.stop(conversation_id)
+
+    def _locked(self, conversation_id: str) -> threading.RLock:
+        with self._locks_lock:
+            return self._locks.setdefault(conversation_id, threading.RLock())
+
+    def _start_next(self, conversation_id: str, person: str) -> None:
+        """Start the oldest queued turn unless an answer is running. Called with the lock held.
+
+        After Clear the old job may still be letting go; its end starts what was asked since.
+        """
+        while self._registry.get(conversation_id) is None:
+            turns = self._store.turns(conversation_id)
+            turn = next((t for t in turns if t.state == "queued"), None)
+            if turn is None or any(t.state == "running" for t in turns):
+                return
+            self._store.change(conversation_id, turn.turn_id, lambda t: replace(t, state="running"))
+            try:
+                self._submit(conversation_id, turn, person, turns[: turns.index(turn)])
+                return
+            except LLMError as error:
+                self._fail(conversation_id, turn, error)
+            except Exception as error:
+                logger.exception("A question couldn't be handed to its backend")
+                self._fail(conversation_id, turn, InternalError(kind=type(error).__name__))
+
+    def _submit(
+        self, conversation_id: str, turn: Turn, person: str, before: tuple[Turn, ...]
+    ) -> None:
+        backend = self._backends[turn.backend]()
+        messages = history_messages(before, turn.question, turn.system_prompt)
+
+        def save(snapshot: Snapshot) -> None:
+            self._store.change(conversation_id, turn.turn_id, lambda t: _as_snapshot(t, snapshot))
+
+        def on_end(job: GenerationJob) -> None:
+            with self._locked(conversation_id):
+                self._start_next(conversation_id, person)
+
+        self._registry.submit(
+            conversation_id,
+            person,
+            backend,
+            GenerationRequest(messages, turn.params),
+            save=save,
+            on_end=on_end,
+        )
+
+    def _fail(self, conversation_id: str, turn: Turn, error: LLMError) -> None:
+        receipt = Receipt(model="", finish=Finish("error"))
+        self._store.change(
+            conversation_id, turn.turn_id, lambda t: ended(t, "", "", receipt, error)
+        )
+
+
+def _as_snapshot(turn: Turn, snapshot: Snapshot) -> Turn:
+    if not snapshot.done or snapshot.finish is None:
+        return replace(turn, text=snapshot.text, reasoning=snapshot.reasoning)
+    receipt = Receipt(
+        model=snapshot.model,
+        finish=snapshot.finish,
+        ttft_s=snapshot.ttft_s,
+        tokens_per_s=snapshot.tokens_per_s,
+    )
+    return ended(turn, snapshot.text, snapshot.reasoning, receipt, snapshot.error)

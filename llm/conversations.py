@@ -1,0 +1,159 @@
+"""Conversations: what was asked, what was answered, in which order.
+
+Kept in the process's memory, found by an unguessable id.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from llm.errors import LLMError
+from llm.types import Finish, Message, SamplingParams
+
+TurnState = Literal["queued", "running", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What is known of a finished answer; None where the backend doesn't say."""
+
+    model: str
+    finish: Finish
+    ttft_s: float | None = None
+    tokens_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question and its answer. One of each, so they can neither be doubled nor get out of order.
+
+    Args:
+        turn_id: unique in the process.
+        question: as it was typed.
+        backend: the backend's name, as settings call it.
+        system_prompt: as it was when the question was asked.
+        state: `queued` behind the turn before, `running` (in line or being answered), `ended`.
+        text: the answer so far, or all of it.
+        error: what went wrong, if something did; the text until then is kept.
+    """
+
+    turn_id: str
+    question: str
+    backend: str
+    params: SamplingParams
+    system_prompt: str = ""
+    state: TurnState = "queued"
+    text: str = ""
+    reasoning: str = ""
+    receipt: Receipt | None = None
+    error: LLMError | None = None
+
+
+@dataclass(slots=True)
+class _Conversation:
+    turns: dict[str, Turn] = field(default_factory=dict)
+
+
+class ConversationStore:
+    """Holds the conversations of this process, the least recently used given up past a limit.
+
+    Thread-safety: every method may be called from any thread and is atomic.
+    """
+
+    def __init__(self, max_conversations: int = 1000) -> None:
+        self._max = max_conversations
+        self._lock = threading.RLock()
+        self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
+
+    def create(self) -> str:
+        """A new, empty conversation; returns its id."""
+        conversation_id = secrets.token_urlsafe(16)
+        with self._lock:
+            self._conversations[conversation_id] = _Conversation()
+            self._make_room()
+        return conversation_id
+
+    def exists(self, conversation_id: str) -> bool:
+        with self._lock:
+            return conversation_id in self._conversations
+
+    def turns(self, conversation_id: str) -> tuple[Turn, ...]:
+        """All turns, oldest first; none for an unknown conversation."""
+        with self._lock:
+            conversation = self._conversations.get(conversation_id)
+            if conversation is None:
+                return ()
+            self._conversations.move_to_end(conversation_id)
+            return tuple(conversation.turns.values())
+
+    def add(self, conversation_id: str, turn: Turn) -> None:
+        """Append a turn; an unknown conversation begins with it."""
+        with self._lock:
+            conversation = self._conversations.setdefault(conversation_id, _Conversation())
+            conversation.turns[turn.turn_id] = turn
+            self._conversations.move_to_end(conversation_id)
+            self._make_room()
+
+    def change(
+        self, conversation_id: str, turn_id: str, change: Callable[[Turn], Turn]
+    ) -> Turn | None:
+        """Replace a turn by `change(turn)`; None where it's gone (history was cleared)."""
+        with self._lock:
+            conversation = self._conversations.get(conversation_id)
+            if conversation is None or turn_id not in conversation.turns:
+                return None
+            conversation.turns[turn_id] = change(conversation.turns[turn_id])
+            return conversation.turns[turn_id]
+
+    def remove(self, conversation_id: str, turn_id: str) -> None:
+        with self._lock:
+            conversation = self._conversations.get(conversation_id)
+            if conversation is not None:
+                conversation.turns.pop(turn_id, None)
+
+    def clear(self, conversation_id: str) -> None:
+        """Forget all turns; the conversation's id stays good."""
+        with self._lock:
+            if conversation_id in self._conversations:
+                self._conversations[conversation_id] = _Conversation()
+
+    def _make_room(self) -> None:
+        while len(self._conversations) > self._max:
+            idle = next(
+                (
+                    key
+                    for key, value in self._conversations.items()
+                    if all(turn.state == "ended" for turn in value.turns.values())
+                ),
+                None,
+            )
+            if idle is None:
+                return
+            del self._conversations[idle]
+
+
+def history_messages(turns: tuple[Turn, ...], question: str, system: str) -> tuple[Message, ...]:
+    """What the model is told: the system prompt, the answered turns, the question.
+
+    A turn without an answer is left out with its question, so roles always alternate. Reasoning
+    is never sent back.
+    """
+    messages = [Message("system", system)] if system.strip() else []
+    for turn in turns:
+        if turn.state == "ended" and turn.text.strip():
+            messages.append(Message("user", turn.question))
+            messages.append(Message("assistant", turn.text))
+    messages.append(Message("user", question))
+    return tuple(messages)
+
+
+def ended(turn: Turn, text: str, reasoning: str, receipt: Receipt, error: LLMError | None) -> Turn:
+    """The turn as it stands when its answer is over."""
+    return replace(
+        turn, state="ended", text=text, reasoning=reasoning, receipt=receipt, error=error
+    )

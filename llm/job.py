@@ -1,0 +1,290 @@
+"""One answer being generated, on a thread of its own, whoever is looking.
+
+A job belongs to a conversation, not to a script run: reruns, refreshes and closed tabs don't
+reach it. Readers take snapshots and wait for newer ones; what they miss is merged, never queued,
+so a slow reader costs nothing and loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, cast
+
+from llm.errors import InternalError, LLMError, StalledError
+from llm.types import Backend, CancelToken, Delta, Finish, GenerationRequest
+
+logger = logging.getLogger(__name__)
+
+JobPhase = Literal["waiting", "reading", "answering", "done"]
+
+CANCEL_GRACE_S = 5.0
+"""A backend that hasn't let go this long after Stop is left behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An answer as it stands.
+
+    Args:
+        version: grows with every change; what `wait` compares.
+        phase: waiting for a slot, reading the prompt (prefill), answering (decode), or done.
+        text: all of the answer so far.
+        reasoning: all of the thinking so far.
+        finish: why it ended; only when done.
+        error: what went wrong; only when done with reason `error`.
+        ttft_s: seconds from the slot to the first text or reasoning; None before.
+        decode_s: seconds from the first to the latest piece.
+        waited_s: seconds spent in line.
+        model: the model's name when the answer began.
+    """
+
+    version: int = 0
+    phase: JobPhase = "waiting"
+    text: str = ""
+    reasoning: str = ""
+    finish: Finish | None = None
+    error: LLMError | None = None
+    ttft_s: float | None = None
+    decode_s: float = 0.0
+    waited_s: float = 0.0
+    model: str = ""
+
+    @property
+    def done(self) -> bool:
+        return self.phase == "done"
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Decode speed (1 / TPOT): tokens after the first over the time they took."""
+        tokens = self.finish.usage.completion_tokens if self.finish else None
+        if tokens is None or tokens < 2 or self.decode_s <= 0:
+            return None
+        return (tokens - 1) / self.decode_s
+
+
+class AnswerSink(Protocol):
+    """Where a job keeps its answer. Called from the job's own or the registry's thread."""
+
+    def __call__(self, snapshot: Snapshot) -> None: ...
+
+
+class GenerationJob:
+    """Generates one answer and publishes it.
+
+    Args:
+        conversation_id: whose answer this is.
+        person: who asked, for the fairness of the queue.
+        backend: who answers.
+        request: what is asked.
+        save: keeps the answer; gets the partial text at least every second (`save_partial`), and
+            the end before anybody is shown it. Its failures are logged and change nothing.
+        idle_limit_s: without new text for this long, after the first, the answer is ended.
+        on_end: called once, after done was published.
+
+    Thread-safety: every public method may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        conversation_id: str,
+        person: str,
+        backend: Backend,
+        request: GenerationRequest,
+        *,
+        save: AnswerSink,
+        idle_limit_s: float = 60.0,
+        on_end: Callable[[GenerationJob], None] = lambda job: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.conversation_id = conversation_id
+        self.person = person
+        self.backend = backend
+        self.request = request
+        self._save = save
+        self._idle_limit_s = idle_limit_s
+        self._on_end = on_end
+        self._clock = clock
+        self._cancel = CancelToken()
+        self._changed = threading.Condition()
+        self._state = Snapshot()
+        self._text, self._reasoning = _Growing(), _Growing()
+        self._half_pair = ""
+        self._ending = False
+        self._created_s = clock()
+        self._started_s: float | None = None
+        self._first_s: float | None = None
+        self._latest_s = self._created_s
+        self._cancelled_s: float | None = None
+        self._saved_version = 0
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancel.cancelled
+
+    def start(self) -> None:
+        """Begin to answer. Called once, by the registry, when there is a slot."""
+        with self._changed:
+            if self._ending or self._started_s is not None:
+                return
+            self._started_s = self._clock()
+            self._publish(phase="reading", waited_s=self._started_s - self._created_s)
+        threading.Thread(
+            target=self._run, name=f"answer-{self.request.request_id[:8]}", daemon=True
+        ).start()
+
+    def cancel(self) -> None:
+        """Stop. What has been said stays; a second call, or one after the end, does nothing."""
+        with self._changed:
+            if self._cancelled_s is None:
+                self._cancelled_s = self._clock()
+            started = self._started_s is not None
+        self._cancel.cancel()
+        if not started:
+            self._end(Finish("abort"), None)
+
+    def snapshot(self) -> Snapshot:
+        """The answer as it stands now."""
+        with self._changed:
+            return self._merged()
+
+    def wait(self, version: int, timeout_s: float) -> Snapshot:
+        """The answer once it is newer than `version` or done, or as it stands after the timeout."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._state.version > version or self._state.done, timeout_s
+            )
+            return self._merged()
+
+    def save_partial(self) -> None:
+        """Keep what has been said so far. Called about once a second by the registry."""
+        with self._changed:
+            if self._ending or self._state.version == self._saved_version:
+                return
+            snapshot = self._merged()
+            self._saved_version = snapshot.version
+        self._keep(snapshot)
+
+    def check_stuck(self) -> None:
+        """End the job if its backend has fallen silent or doesn't let go after Stop."""
+        now = self._clock()
+        with self._changed:
+            phase, latest_s, cancelled_s = self._state.phase, self._latest_s, self._cancelled_s
+        if phase == "done":
+            return
+        if cancelled_s is not None:
+            if now - cancelled_s > CANCEL_GRACE_S:
+                self._end(Finish("abort"), None)
+        elif phase == "answering" and now - latest_s > self._idle_limit_s:
+            self._end(Finish("error"), StalledError(seconds=round(self._idle_limit_s)))
+            self._cancel.cancel()
+
+    def fail(self, error: LLMError) -> None:
+        """End the job with an error from outside, for instance a shutdown."""
+        self._end(Finish("error"), error)
+        self._cancel.cancel()
+
+    def _run(self) -> None:
+        try:
+            finish = self._consume()
+        except LLMError as error:
+            self._end(Finish("error"), error)
+        except BaseException as error:
+            # Whatever it is, nobody may be left waiting; the class name is all a person needs.
+            logger.exception("An answer ended with an unforeseen error")
+            self._end(Finish("error"), InternalError(kind=type(error).__name__))
+        else:
+            self._end(finish, None)
+
+    def _consume(self) -> Finish:
+        with closing(self.backend.stream(self.request, self._cancel)) as stream:
+            for item in stream:
+                if isinstance(item, Finish):
+                    return item
+                self._append(item)
+        raise InternalError(kind="NoFinish")
+
+    def _append(self, delta: Delta) -> None:
+        now = self._clock()
+        with self._changed:
+            if self._ending:
+                return
+            text = self._whole_characters(delta.text)
+            if not text:
+                return
+            self._latest_s = now
+            if self._first_s is None:
+                self._first_s = now
+            (self._text if delta.kind == "text" else self._reasoning).append(text)
+            self._publish(
+                phase="answering",
+                ttft_s=self._first_s - cast(float, self._started_s),
+                decode_s=now - self._first_s,
+            )
+
+    def _whole_characters(self, text: str) -> str:
+        """Join surrogate pairs that a server split over two pieces; drop what can't be text."""
+        if not self._half_pair and text.isascii() and "\0" not in text:
+            return text
+        text = (self._half_pair + text).replace("\0", "")
+        self._half_pair = ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._half_pair, text = text[-1], text[:-1]
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+
+    def _end(self, finish: Finish, error: LLMError | None) -> None:
+        with self._changed:
+            if self._ending:
+                return
+            self._ending = True
+            if self._cancel.cancelled:
+                # A connection cut by Stop may end as an error; the person only meant Stop.
+                finish, error = Finish("abort", finish.usage), None
+            final = replace(
+                self._merged(),
+                version=self._state.version + 1,
+                phase="done",
+                finish=finish,
+                error=error,
+                model=self.backend.status().model,
+            )
+        self._keep(final)
+        with self._changed:
+            self._state = final
+            self._changed.notify_all()
+        self._on_end(self)
+
+    def _keep(self, snapshot: Snapshot) -> None:
+        try:
+            self._save(snapshot)
+        except Exception:
+            logger.exception("An answer couldn't be saved")
+
+    def _publish(self, **changes: object) -> None:
+        self._state = replace(self._state, version=self._state.version + 1, **changes)  # type: ignore[arg-type]
+        self._changed.notify_all()
+
+    def _merged(self) -> Snapshot:
+        text, reasoning = self._text.whole(), self._reasoning.whole()
+        if self._state.text is not text or self._state.reasoning is not reasoning:
+            self._state = replace(self._state, text=text, reasoning=reasoning)
+        return self._state
+
+
+class _Growing:
+    """A text that grows piece by piece and is joined only when somebody looks."""
+
+    def __init__(self) -> None:
+        self._parts = [""]
+
+    def append(self, piece: str) -> None:
+        self._parts.append(piece)
+
+    def whole(self) -> str:
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0]

@@ -1,0 +1,116 @@
+"""When the next frame of a running answer may be drawn.
+
+Two facts set the pace. A frame's cost grows with the tail that it sends again (`frame_cost_ms`),
+and screens differ; how much, the browser says itself (`PaintMeter`). The pacer spends at most a
+share of the browser's main thread (`DUTY`) on drawing, so that typing and clicking find it free.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+MIN_INTERVAL_S = 0.05
+"""20 frames a second: more is not read as smoother, and costs twice."""
+QUICK_INTERVAL_S = 0.1
+"""A quick screen gets at least 10 frames a second."""
+MAX_INTERVAL_S = 1.0
+"""However slow the screen, it moves once a second."""
+DUTY = 0.2
+"""The share of the main thread that drawing may take."""
+QUICK_SLOWNESS = 1.5
+"""Up to here a screen counts as quick."""
+
+# Source: measured on this project's own page, docs/decisions.md ("What a frame costs").
+_FRAME_BASE_MS = 11.0
+_FRAME_PER_KCHAR_MS = 16.0
+
+
+def frame_cost_ms(tail_chars: int) -> float:
+    """Main-thread milliseconds that a frame is expected to cost a desktop browser.
+
+    Args:
+        tail_chars: characters of Markdown that the frame sends again.
+    """
+    return _FRAME_BASE_MS + _FRAME_PER_KCHAR_MS * tail_chars / 1000
+
+
+class PaintMeter:
+    """How slow one person's screen is, as a factor over `frame_cost_ms`.
+
+    Frames drawn are noted with what they should have cost; the browser's reports say what the
+    main thread was really busy with. Their ratio, smoothed, is the slowness.
+
+    Thread-safety: frames come from the script's thread, reports from the server's; both lock.
+    """
+
+    FLOOR, CEILING = 0.5, 40.0
+    _SMOOTHING = 0.5
+    # A report about less than this says more about the noise than about the screen.
+    _MIN_EXPECTED_MS = 20.0
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._expected_ms = 0.0
+        self._slowness: float | None = None
+
+    @property
+    def slowness(self) -> float:
+        """1 for the screen that `frame_cost_ms` was measured on; that too while nothing is known."""
+        with self._lock:
+            return 1.0 if self._slowness is None else self._slowness
+
+    @property
+    def heard(self) -> bool:
+        """Whether the browser has said anything yet."""
+        with self._lock:
+            return self._slowness is not None
+
+    def frame_drawn(self, expected_ms: float) -> None:
+        """Note a frame that was sent."""
+        with self._lock:
+            self._expected_ms += expected_ms
+
+    def report(self, busy_ms: float) -> None:
+        """Take the browser's word: the main thread was busy this long since the last report."""
+        with self._lock:
+            if self._expected_ms < self._MIN_EXPECTED_MS:
+                return
+            measured = min(max(busy_ms / self._expected_ms, self.FLOOR), self.CEILING)
+            self._expected_ms = 0.0
+            if self._slowness is None:
+                self._slowness = measured
+            else:
+                self._slowness += self._SMOOTHING * (measured - self._slowness)
+
+
+class FramePacer:
+    """Spaces the frames of one view of one answer.
+
+    The first frame is due at once; later ones an interval after the one before. The last frame
+    of an answer isn't the pacer's business: it is always drawn, without asking.
+
+    Thread-safety: one thread, the script run that draws.
+    """
+
+    def __init__(self, meter: PaintMeter, clock: Callable[[], float] = time.monotonic) -> None:
+        self._meter = meter
+        self._clock = clock
+        self._due_s = float("-inf")
+
+    def delay_s(self) -> float:
+        """Seconds until the next frame may be drawn; 0 when it may be drawn now."""
+        return max(0.0, self._due_s - self._clock())
+
+    def drawn(self, tail_chars: int) -> None:
+        """A frame with this tail has just been sent."""
+        expected_ms = frame_cost_ms(tail_chars)
+        self._meter.frame_drawn(expected_ms)
+        self._due_s = self._clock() + interval_s(expected_ms, self._meter.slowness)
+
+
+def interval_s(expected_ms: float, slowness: float) -> float:
+    """Seconds from one frame to the next on a screen of this slowness."""
+    longest = QUICK_INTERVAL_S if slowness <= QUICK_SLOWNESS else MAX_INTERVAL_S
+    return min(max(expected_ms * slowness / 1000 / DUTY, MIN_INTERVAL_S), longest)
