@@ -40,7 +40,7 @@ class Snapshot:
         ttft_s: seconds from the slot to the first text or reasoning; None before.
         decode_s: seconds from the first to the latest piece.
         waited_s: seconds spent in line.
-        model: the model's name when the answer began.
+        model: the model's name; only when done.
     """
 
     version: int = 0
@@ -111,6 +111,7 @@ class GenerationJob:
         self._clock = clock
         self._cancel = CancelToken()
         self._changed = threading.Condition()
+        self._saving = threading.Lock()  # one save after the other; taken before _changed
         self._state = Snapshot()
         self._text, self._reasoning = _Growing(), _Growing()
         self._half_pair = ""
@@ -129,13 +130,16 @@ class GenerationJob:
     def start(self) -> None:
         """Begin to answer. Called once, by the registry, when there is a slot."""
         with self._changed:
-            if self._ending or self._started_s is not None:
+            if self._ending or self._cancelled_s is not None or self._started_s is not None:
                 return
             self._started_s = self._clock()
             self._publish(phase="reading", waited_s=self._started_s - self._created_s)
-        threading.Thread(
-            target=self._run, name=f"answer-{self.request.request_id[:8]}", daemon=True
-        ).start()
+        name = f"answer-{self.request.request_id[:8]}"
+        try:
+            threading.Thread(target=self._run, name=name, daemon=True).start()
+        except Exception as error:
+            logger.exception("The system gives no thread for an answer")
+            self._end(Finish("error"), InternalError(kind=type(error).__name__))
 
     def cancel(self) -> None:
         """Stop. What has been said stays; a second call, or one after the end, does nothing."""
@@ -152,6 +156,11 @@ class GenerationJob:
         with self._changed:
             return self._merged()
 
+    def reading_s(self) -> float:
+        """Seconds since the slot was given; how long the prompt has been read for."""
+        with self._changed:
+            return 0.0 if self._started_s is None else self._clock() - self._started_s
+
     def wait(self, version: int, timeout_s: float) -> Snapshot:
         """The answer once it is newer than `version` or done, or as it stands after the timeout."""
         with self._changed:
@@ -162,12 +171,13 @@ class GenerationJob:
 
     def save_partial(self) -> None:
         """Keep what has been said so far. Called about once a second by the registry."""
-        with self._changed:
-            if self._ending or self._state.version == self._saved_version:
-                return
-            snapshot = self._merged()
-            self._saved_version = snapshot.version
-        self._keep(snapshot)
+        with self._saving:
+            with self._changed:
+                if self._ending or self._state.version == self._saved_version:
+                    return
+                snapshot = self._merged()
+                self._saved_version = snapshot.version
+            self._keep(snapshot)
 
     def check_stuck(self) -> None:
         """End the job if its backend has fallen silent or doesn't let go after Stop."""
@@ -189,16 +199,21 @@ class GenerationJob:
         self._cancel.cancel()
 
     def _run(self) -> None:
+        # Ended outside any handler: what an exception holds is free when the next answer begins.
+        self._end(*self._outcome())
+
+    def _outcome(self) -> tuple[Finish, LLMError | None]:
         try:
-            finish = self._consume()
+            return self._consume(), None
         except LLMError as error:
-            self._end(Finish("error"), error)
+            logger.debug("An answer ended with an error", exc_info=True)
+            # It is kept as long as its turn; the frames that raised it may hold a model's memory.
+            error.__traceback__ = error.__cause__ = error.__context__ = None
+            return Finish("error"), error
         except BaseException as error:
             # Whatever it is, nobody may be left waiting; the class name is all a person needs.
             logger.exception("An answer ended with an unforeseen error")
-            self._end(Finish("error"), InternalError(kind=type(error).__name__))
-        else:
-            self._end(finish, None)
+            return Finish("error"), InternalError(kind=type(error).__name__)
 
     def _consume(self) -> Finish:
         with closing(self.backend.stream(self.request, self._cancel)) as stream:
@@ -237,6 +252,7 @@ class GenerationJob:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
 
     def _end(self, finish: Finish, error: LLMError | None) -> None:
+        model = self._model()
         with self._changed:
             if self._ending:
                 return
@@ -250,18 +266,30 @@ class GenerationJob:
                 phase="done",
                 finish=finish,
                 error=error,
-                model=self.backend.status().model,
+                model=model,
             )
-        self._keep(final)
+        with self._saving:
+            self._keep(final)
         with self._changed:
             self._state = final
             self._changed.notify_all()
-        self._on_end(self)
+        try:
+            self._on_end(self)
+        except Exception:
+            logger.exception("What follows an answer failed")
+
+    def _model(self) -> str:
+        try:
+            return self.backend.status().model
+        except Exception:
+            logger.exception("A backend couldn't say its model's name")
+            return ""
 
     def _keep(self, snapshot: Snapshot) -> None:
         try:
             self._save(snapshot)
-        except Exception:
+        except BaseException:
+            # Even SystemExit: the end must be published, saved or not.
             logger.exception("An answer couldn't be saved")
 
     def _publish(self, **changes: object) -> None:

@@ -30,3 +30,78 @@ error-connection-lost = The connection to { $url } broke off in mid-answer. What
 error-stalled = No new text came for { $seconds } s, so the answer was ended. What had arrived is kept; try again.
 error-queue-full = { $limit } questions are waiting already. Try again in a moment.
 error-shutting-down = The app is being stopped. Ask again when it is back.
+
+## Page
+app-title = Steady Chat
+page-chat = Chat
+page-setup = This installation
+chat-welcome = Ask something. The answer streams in while the page stays yours.
+chat-input = Your question
+chat-stop = Stop
+chat-ask-again = Ask again
+chat-earlier = Show earlier messages ({ $turns })
+question-long = A long question, { $chars } characters; all of it was sent.
+question-queued = Will be asked when the present answer is over.
+question-withdraw = Take back
+answer-stopping = Stopping …
+answer-waiting = { $ahead ->
+    [0] Next in line …
+    [one] Waiting: { $ahead } question is ahead …
+   *[other] Waiting: { $ahead } questions are ahead …
+}
+answer-reading = Reading the question … { $seconds } s
+answer-empty = The model ended its answer without saying anything.
+finish-stop = finished
+finish-length = cut at the token limit
+finish-abort = stopped
+finish-error = failed
+receipt-tokens = { $tokens ->
+    [one] { $tokens } token
+   *[other] { $tokens } tokens
+}
+receipt-ttft = first text after { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } s
+receipt-speed = { NUMBER($speed, maximumFractionDigits: 1) } tokens/s
+
+## Sidebar
+sidebar-backend = Backend
+backend-local = Local
+backend-vllm = vLLM
+backend-scripted = Scripted
+model-unnamed = Model
+phase-idle = not started
+phase-fetching = fetching the model
+phase-converting = converting, once only
+phase-loading = loading
+phase-warming = warming up
+phase-ready = ready
+phase-failed = not available
+sidebar-retry = Try again
+sidebar-system-prompt = System prompt
+sidebar-system-prompt-hint = How the model should behave
+sidebar-temperature = Temperature
+sidebar-temperature-help = 0 always takes the likeliest word; higher varies more.
+sidebar-top-p = Top-p
+sidebar-top-p-help = Only the likeliest words that together reach this share are considered.
+sidebar-max-tokens = Max tokens
+sidebar-seed = Seed
+sidebar-seed-hint = random
+sidebar-seed-help = The same seed and question give the same answer.
+sidebar-clear = Clear history
+clear-question = { $turns ->
+    [one] Delete this conversation’s only question and answer?
+   *[other] Delete this conversation’s { $turns } questions and answers?
+}
+clear-yes = Delete
+clear-no = Keep
+
+## Getting the model ready
+step-fetching = Fetch the model (98 MB, the first time only)
+step-converting = Convert it (the first time only)
+step-loading = Load it
+step-warming = Warm it up
+step-elapsed = { $seconds } s
+
+## This installation
+setup-explain = The settings in force. Change one by an environment variable of this name, in a .env file, or in steady_chat.toml without the prefix and in lower case.
+setup-name = Setting
+setup-value = Value

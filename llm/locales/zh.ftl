@@ -30,3 +30,71 @@ error-connection-lost = 回答过程中与 { $url } 的连接断开了。已收�
 error-stalled = 连续 { $seconds } 秒没有收到新内容，回答已终止。已收到的内容会保留，请重试。
 error-queue-full = 已有 { $limit } 个问题在排队，请稍后再试。
 error-shutting-down = 应用正在停止，等它恢复后再提问。
+
+## Page
+app-title = Steady Chat
+page-chat = 对话
+page-setup = 本机设置
+chat-welcome = 请提问。回答会逐步显示，页面始终由您掌控。
+chat-input = 输入您的问题
+chat-stop = 停止
+chat-ask-again = 重新提问
+chat-earlier = 显示更早的消息（{ $turns }）
+question-long = 长问题，共 { $chars } 个字符；已全部发送。
+question-queued = 将在当前回答结束后提问。
+question-withdraw = 撤回
+answer-stopping = 正在停止……
+answer-waiting = { $ahead ->
+    [0] 下一个就轮到您……
+   *[other] 排队中：前面还有 { $ahead } 个问题……
+}
+answer-reading = 正在阅读问题……{ $seconds } 秒
+answer-empty = 模型没有输出任何内容就结束了。
+finish-stop = 已完成
+finish-length = 达到词元上限，已截断
+finish-abort = 已停止
+finish-error = 失败
+receipt-tokens = { $tokens } 个词元
+receipt-ttft = 首字用时 { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } 秒
+receipt-speed = 每秒 { NUMBER($speed, maximumFractionDigits: 1) } 个词元
+
+## Sidebar
+sidebar-backend = 后端
+backend-local = 本地
+backend-vllm = vLLM
+backend-scripted = 脚本
+model-unnamed = 模型
+phase-idle = 未启动
+phase-fetching = 正在获取模型
+phase-converting = 正在转换（仅一次）
+phase-loading = 正在加载
+phase-warming = 正在预热
+phase-ready = 就绪
+phase-failed = 不可用
+sidebar-retry = 重试
+sidebar-system-prompt = 系统提示词
+sidebar-system-prompt-hint = 希望模型如何表现
+sidebar-temperature = 温度
+sidebar-temperature-help = 0 总是选最可能的词；数值越高变化越多。
+sidebar-top-p = Top-p
+sidebar-top-p-help = 只考虑累计概率达到该比例的最可能的词。
+sidebar-max-tokens = 最大词元数
+sidebar-seed = 随机种子
+sidebar-seed-hint = 随机
+sidebar-seed-help = 相同的种子和问题会得到相同的回答。
+sidebar-clear = 清空历史
+clear-question = 删除此对话的 { $turns } 组问答？
+clear-yes = 删除
+clear-no = 保留
+
+## Getting the model ready
+step-fetching = 获取模型（98 MB，仅首次）
+step-converting = 转换模型（仅首次）
+step-loading = 加载模型
+step-warming = 预热模型
+step-elapsed = { $seconds } 秒
+
+## This installation
+setup-explain = 当前生效的设置。可通过同名环境变量、.env 文件，或 steady_chat.toml（去掉前缀并用小写）来修改。
+setup-name = 设置项
+setup-value = 值

@@ -1,0 +1,39 @@
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench clean browser
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+$(VENV)/.run: requirements.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --requirement requirements.txt
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements-dev.txt
+	$(BIN)/python -m pip install --requirement requirements-dev.txt
+	touch $@
+
+run: $(VENV)/.run ## Set everything up, then start the app
+	$(BIN)/streamlit run streamlit_app.py
+
+check: $(VENV)/.dev ## Lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+browser: ## Have a Chromium for the browser tests, installed where missing
+	sh tests/have_chromium.sh
+
+test: check browser ## Every check and test: unit, contract, page, real browser, fresh clone
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/.dev browser ## Measure smoothness and speed; takes half an hour
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove what the targets above made here
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

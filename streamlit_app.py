@@ -1,0 +1,63 @@
+"""Steady Chat. Run it with `streamlit run streamlit_app.py`.
+
+Streamlit imports this file once for the `app` below, with our route beside the page, and runs it
+as `__main__` for every visit and click.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+
+def main() -> None:
+    """Draw whichever page is open, with the sidebar that all pages share."""
+    from llm.errors import SettingsError
+    from pages import chat, setup
+    from ui import resources
+    from ui.conversation_id import conversation_id
+    from ui.language import say, say_error
+    from ui.paint_probe import mount_probe
+    from ui.sidebar import draw_sidebar, set_defaults
+    from ui.style import apply_style, warm_up_browser
+
+    st.set_page_config(page_title="Steady Chat", page_icon="💬", layout="centered")
+    apply_style()
+    try:
+        settings = resources.settings()
+    except SettingsError as error:
+        st.error(say_error(error))
+        return
+    set_defaults(settings)
+    here = conversation_id()
+    page = st.navigation(
+        [
+            st.Page(
+                lambda: chat.draw(choices),
+                title=say("page-chat"),
+                url_path="chat",
+                icon=":material/forum:",
+                default=True,
+            ),
+            st.Page(
+                lambda: setup.draw(choices, settings),
+                title=say("page-setup"),
+                url_path="setup",
+                icon=":material/tune:",
+            ),
+        ]
+    )
+    choices = draw_sidebar(settings, here)
+    with st.container(key="probe"):
+        mount_probe(active=resources.chat().job(here) is not None)
+    warm_up_browser()
+    page.run()
+
+
+if __name__ == "__main__":
+    main()
+else:
+    # Streamlit looks for this very assignment in the source.
+    from ui.paint_probe import paint_route
+    from ui.resources import lifespan
+
+    app = st.App(__file__, routes=[paint_route()], lifespan=lifespan)

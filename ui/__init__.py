@@ -1,0 +1,1 @@
+"""Everything that imports streamlit and is not a page."""

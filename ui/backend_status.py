@@ -1,0 +1,72 @@
+"""What the chosen backend is doing about being ready, in words and bars."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from llm.plain_markdown import plain
+from llm.types import Backend, BackendStatus
+from ui.language import say, say_error
+from ui.live_answer import TICK_S, yield_to_rerun
+
+PHASES: tuple[Literal["fetching", "converting", "loading", "warming"], ...] = (
+    "fetching",
+    "converting",
+    "loading",
+    "warming",
+)
+WATCH_INTERVAL_S = 0.25
+
+
+def short_status(status: BackendStatus) -> str:
+    """One line for the sidebar: the model's name and its state."""
+    name = status.model or say("model-unnamed")
+    return f"**{plain(name)}**  \n{_dot(status)} {say(f'phase-{status.phase}')}"
+
+
+def _dot(status: BackendStatus) -> str:
+    if status.ready:
+        return "●"
+    return "✕" if status.phase == "failed" else "◌"
+
+
+def draw_phases(place: DeltaGenerator, status: BackendStatus) -> None:
+    """The first visit's steps with their progress, or the reason why it failed."""
+    with place.container():
+        if status.error is not None:
+            st.error(plain(say_error(status.error)), icon=":material/error:")
+            return
+        if status.phase not in PHASES:
+            return
+        at = PHASES.index(status.phase)
+        lines = []
+        for index, phase in enumerate(PHASES):
+            mark = "✓" if index < at else ("◌" if index == at else "·")
+            lines.append(f"{mark} {say(f'step-{phase}')}")
+        st.markdown("  \n".join(lines))
+        st.progress(
+            status.progress if status.progress is not None else at / len(PHASES),
+            text=say("step-elapsed", seconds=int(status.elapsed_s)),
+        )
+
+
+def watch(backend: Backend, sidebar: DeltaGenerator, main: DeltaGenerator) -> None:
+    """Keep both places true until the backend is ready or has failed. Then the page reruns."""
+    shown: BackendStatus | None = None
+    waited_s = WATCH_INTERVAL_S
+    while True:
+        status = backend.status()
+        settled = status.ready or status.phase == "failed"
+        if settled:
+            st.rerun()
+        if waited_s >= WATCH_INTERVAL_S and status != shown:
+            sidebar.markdown(short_status(status))
+            draw_phases(main, status)
+            shown, waited_s = status, 0.0
+        yield_to_rerun()
+        time.sleep(TICK_S)
+        waited_s += TICK_S

@@ -1,0 +1,94 @@
+"""The only place that draws a running answer.
+
+A script run attaches to the conversation's job and draws its snapshots until the job is done or
+the run is interrupted. Being interrupted costs nothing: the next run attaches again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from llm.job import GenerationJob, Snapshot
+from llm.pacing import FramePacer, PaintMeter
+from ui.answer_view import AnswerView
+from ui.language import say
+
+TICK_S = 0.05
+"""How long a click may wait for the run to notice it."""
+
+
+def follow(
+    job: GenerationJob,
+    view: AnswerView,
+    status: DeltaGenerator,
+    meter: PaintMeter,
+    ahead: Callable[[], int],
+) -> None:
+    """Draw the job's answer as it grows; returns when it's over and drawn.
+
+    Args:
+        status: an empty placeholder for what there is to say before the first text.
+        ahead: how many questions are in line before this one.
+    """
+    pacer = FramePacer(meter)
+    status_line = StatusLine(status)
+    drawn_version = -1
+    while True:
+        snapshot = job.wait(drawn_version, TICK_S)
+        yield_to_rerun()
+        if snapshot.done:
+            break
+        status_line.update(snapshot, job, ahead)
+        if snapshot.version == drawn_version:
+            continue
+        delay_s = pacer.delay_s()
+        if delay_s > 0:
+            time.sleep(min(delay_s, TICK_S))
+            continue
+        drawn_version = snapshot.version
+        if snapshot.text:
+            pacer.drawn(view.draw(snapshot.text, done=False))
+    view.draw(snapshot.text, done=True)
+
+
+def yield_to_rerun() -> None:
+    """Let Streamlit end this run if the person has clicked something meanwhile.
+
+    Source: the runner looks for such requests whenever session state is read.
+    """
+    st.session_state.get("yield_to_rerun")
+
+
+class StatusLine:
+    """Says quietly what is going on until there is text to see."""
+
+    def __init__(self, place: DeltaGenerator) -> None:
+        self._place = place
+        self._shown = ""
+
+    def update(self, snapshot: Snapshot, job: GenerationJob, ahead: Callable[[], int]) -> None:
+        """Redraw the line if it would say something else; at most once a second or so."""
+        sentence = self._sentence(snapshot, job, ahead)
+        if sentence != self._shown:
+            self._shown = sentence
+            if sentence:
+                self._place.caption(sentence)
+            else:
+                self._place.empty()
+
+    @staticmethod
+    def _sentence(snapshot: Snapshot, job: GenerationJob, ahead: Callable[[], int]) -> str:
+        if job.cancelled:
+            return say("answer-stopping")
+        if snapshot.text:
+            return ""
+        if snapshot.phase == "waiting":
+            return say("answer-waiting", ahead=ahead())
+        backend = job.backend.status()
+        if backend.preparing:
+            return say(f"phase-{backend.phase}")
+        return say("answer-reading", seconds=int(job.reading_s()))

@@ -1,0 +1,89 @@
+"""What all sessions of this process share: settings, backends, conversations.
+
+The only file that names concrete backends. Each factory is quick: loading a model goes on in the
+background (`Backend.prepare`), so no session waits in a cache lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import streamlit as st
+
+from llm.chat import Chat
+from llm.conversations import ConversationStore
+from llm.registry import JobRegistry
+from llm.settings import Settings, load_settings
+from llm.types import Backend
+
+
+@st.cache_resource(show_spinner=False)
+def settings() -> Settings:
+    """The settings, read once.
+
+    Raises:
+        SettingsError: they can't be used.
+    """
+    return load_settings()
+
+
+_made: list[Backend] = []
+
+
+def _noted(backend: Backend) -> Backend:
+    _made.append(backend)
+    return backend
+
+
+@st.cache_resource(show_spinner=False)
+def local_backend() -> Backend:
+    """The transformers model, loaded once for all sessions."""
+    from llm.local_backend import LocalBackend
+
+    return _noted(LocalBackend.from_settings(settings()))
+
+
+@st.cache_resource(show_spinner=False)
+def vllm_backend() -> Backend:
+    """The OpenAI-compatible server."""
+    from llm.vllm_backend import VllmBackend
+
+    return _noted(VllmBackend.from_settings(settings()))
+
+
+@st.cache_resource(show_spinner=False)
+def scripted_backend() -> Backend:
+    """The backend that says what it is told."""
+    from llm.scripted_backend import ScriptedBackend
+
+    return _noted(ScriptedBackend.from_settings(settings()))
+
+
+BACKENDS: dict[str, Callable[[], Backend]] = {
+    "local": local_backend,
+    "vllm": vllm_backend,
+    "scripted": scripted_backend,
+}
+
+
+@st.cache_resource(show_spinner=False)
+def registry() -> JobRegistry:
+    """The running answers of this process."""
+    # The backends have watchdogs of their own; this one is for a backend that is stuck itself.
+    return JobRegistry(idle_limit_s=settings().idle_timeout_s + 5)
+
+
+@st.cache_resource(show_spinner=False)
+def chat() -> Chat:
+    """The conversations of this process."""
+    return Chat(ConversationStore(), registry(), BACKENDS, settings().max_question_chars)
+
+
+@asynccontextmanager
+async def lifespan(app: st.App) -> AsyncIterator[dict[str, object]]:
+    """The process's life: at its end every answer is stopped and every backend freed."""
+    yield {}
+    registry().close()
+    for backend in _made:
+        backend.close()

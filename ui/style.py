@@ -1,0 +1,39 @@
+"""The little that Streamlit's theme can't say."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+_CSS = """
+<style>
+/* "Press Enter to apply" and the like exist in English only; every field applies on leaving it. */
+[data-testid="InputInstructions"] { display: none; }
+[data-testid="stMainBlockContainer"] { padding-top: 3.5rem; }
+/* Drawn out of sight so that the browser has its highlighter and formula code ready. */
+.st-key-warm_up { position: absolute; width: 1px; height: 1px; overflow: hidden; opacity: 0;
+  pointer-events: none; }
+.st-key-probe { position: absolute; height: 0; overflow: hidden; }
+/* Blocks of one answer stand in elements of their own; their margins must not add up. */
+[class*="st-key-answer-"] blockquote { margin-top: 0; margin-bottom: 1rem; }
+[class*="st-key-answer-"] hr { margin: 1rem 0 2rem; }
+[data-testid="stChatMessage"] [data-testid="stText"] { font-family: inherit; font-size: 1rem;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+[data-testid="stMarkdownContainer"] table { display: block; overflow-x: auto; max-width: 100%; }
+</style>
+"""
+
+_WARM_UP = "```python\nready = True\n```\n\n$x$"
+
+
+def apply_style() -> None:
+    """Add the style sheet to the page."""
+    st.html(_CSS)
+
+
+def warm_up_browser() -> None:
+    """Have the browser load its highlighter and formula code before the first answer needs them.
+
+    Otherwise the first code block of a session freezes the page for half a second or more.
+    """
+    with st.container(key="warm_up"):
+        st.markdown(_WARM_UP)
