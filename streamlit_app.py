@@ -32,21 +32,21 @@ def main() -> None:
     page = st.navigation(
         [
             st.Page(
-                lambda: chat.draw(choices),
+                lambda: chat.draw(backend, status_place),
                 title=say("page-chat"),
                 url_path="chat",
                 icon=":material/forum:",
                 default=True,
             ),
             st.Page(
-                lambda: setup.draw(choices, settings),
+                lambda: setup.draw(settings, backend, status_place),
                 title=say("page-setup"),
                 url_path="setup",
                 icon=":material/tune:",
             ),
         ]
     )
-    choices = draw_sidebar(settings, here)
+    backend, status_place = draw_sidebar(settings, here)
     with st.container(key="probe"):
         mount_probe(active=resources.chat().job(here) is not None)
     warm_up_browser()

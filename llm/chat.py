@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections import OrderedDict
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -51,7 +51,10 @@ class Chat:
         self._registry = registry
         self._backends = backends
         self._max_question_chars = max_question_chars
-        self._locks: OrderedDict[str, threading.RLock] = OrderedDict()
+        # Weak: a lock lives while somebody holds it, so there aren't more than there are callers.
+        self._locks: weakref.WeakValueDictionary[str, threading.RLock] = (
+            weakref.WeakValueDictionary()
+        )
         self._locks_lock = threading.Lock()
 
     def open(self, conversation_id: str | None) -> str:
@@ -102,25 +105,37 @@ class Chat:
             self._store.add(conversation_id, turn)
             self._start_next(conversation_id, person)
 
-    def ask_again(self, conversation_id: str, turn_id: str, *, person: str) -> None:
-        """Ask an ended turn's question once more with the same parameters.
+    def ask_again(
+        self,
+        conversation_id: str,
+        turn_id: str,
+        *,
+        person: str,
+        backend: str,
+        params: SamplingParams,
+        system_prompt: str = "",
+    ) -> None:
+        """Ask an ended turn's question once more, of whichever backend is chosen now.
 
         The new turn takes the old one's place where that has no text worth keeping.
+
+        Raises:
+            LLMError: as `ask`; the old turn stays then.
         """
-        turn = next((t for t in self.turns(conversation_id) if t.turn_id == turn_id), None)
-        if turn is None or turn.state != "ended":
-            return
         with self._locked(conversation_id):
-            if not turn.text.strip():
-                self._store.remove(conversation_id, turn_id)
+            turn = next((t for t in self.turns(conversation_id) if t.turn_id == turn_id), None)
+            if turn is None or turn.state != "ended":
+                return
             self.ask(
                 conversation_id,
                 turn.question,
                 person=person,
-                backend=turn.backend,
-                params=turn.params,
-                system_prompt=turn.system_prompt,
+                backend=backend,
+                params=params,
+                system_prompt=system_prompt,
             )
+            if not turn.text.strip():
+                self._store.remove(conversation_id, turn_id)
 
     def withdraw(self, conversation_id: str, turn_id: str) -> None:
         """Take back a question that is still queued."""
@@ -139,7 +154,9 @@ class Chat:
         """Stop and forget everything in this conversation."""
         with self._locked(conversation_id):
             self._store.clear(conversation_id)
-        self.stop(conversation_id)
+            job = self._registry.get(conversation_id)
+        if job is not None:
+            job.cancel()
 
     def _locked(self, conversation_id: str) -> threading.RLock:
         with self._locks_lock:
@@ -161,9 +178,12 @@ class Chat:
                 return
             except LLMError as error:
                 self._fail(conversation_id, turn, error)
-            except Exception as error:
+            except BaseException as error:
+                # Streamlit ends a script run with BaseExceptions; the turn must not hang then.
                 logger.exception("A question couldn't be handed to its backend")
                 self._fail(conversation_id, turn, InternalError(kind=type(error).__name__))
+                if not isinstance(error, Exception):
+                    raise
 
     def _submit(
         self, conversation_id: str, turn: Turn, person: str, before: tuple[Turn, ...]
@@ -182,7 +202,7 @@ class Chat:
             conversation_id,
             person,
             backend,
-            GenerationRequest(messages, turn.params),
+            GenerationRequest(messages, turn.params, request_id=turn.turn_id),
             save=save,
             on_end=on_end,
         )

@@ -21,10 +21,15 @@ DUTY = 0.2
 """The share of the main thread that drawing may take."""
 QUICK_SLOWNESS = 1.5
 """Up to here a screen counts as quick."""
+QUICK_FRAME_MS = 80.0
+"""Frames that cost more get fewer than 10 a second on a quick screen too: one paragraph of
+60,000 characters would otherwise ask for ten seconds of work every second."""
 
 # Source: measured on this project's own page, docs/decisions.md ("What a frame costs").
 _FRAME_BASE_MS = 11.0
 _FRAME_PER_KCHAR_MS = 16.0
+
+_BELIEVABLE_MS = 600_000.0
 
 
 def frame_cost_ms(tail_chars: int) -> float:
@@ -47,12 +52,13 @@ class PaintMeter:
 
     FLOOR, CEILING = 0.5, 40.0
     _SMOOTHING = 0.5
-    # A report about less than this says more about the noise than about the screen.
+    # Reports about less than this say more about the noise than about the screen; they add up.
     _MIN_EXPECTED_MS = 20.0
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._expected_ms = 0.0
+        self._busy_ms = 0.0
         self._slowness: float | None = None
 
     @property
@@ -73,12 +79,20 @@ class PaintMeter:
             self._expected_ms += expected_ms
 
     def report(self, busy_ms: float) -> None:
-        """Take the browser's word: the main thread was busy this long since the last report."""
+        """Take the browser's word: the main thread was busy this long since the last report.
+
+        What can't be so (negative, not a number, more than ten minutes) is not heard.
+        """
+        if not 0 <= busy_ms <= _BELIEVABLE_MS:
+            return
         with self._lock:
+            if self._expected_ms == 0:
+                return  # whatever kept it busy, it wasn't our drawing
+            self._busy_ms += busy_ms
             if self._expected_ms < self._MIN_EXPECTED_MS:
                 return
-            measured = min(max(busy_ms / self._expected_ms, self.FLOOR), self.CEILING)
-            self._expected_ms = 0.0
+            measured = min(max(self._busy_ms / self._expected_ms, self.FLOOR), self.CEILING)
+            self._expected_ms = self._busy_ms = 0.0
             if self._slowness is None:
                 self._slowness = measured
             else:
@@ -112,5 +126,9 @@ class FramePacer:
 
 def interval_s(expected_ms: float, slowness: float) -> float:
     """Seconds from one frame to the next on a screen of this slowness."""
-    longest = QUICK_INTERVAL_S if slowness <= QUICK_SLOWNESS else MAX_INTERVAL_S
-    return min(max(expected_ms * slowness / 1000 / DUTY, MIN_INTERVAL_S), longest)
+    spent_ms = expected_ms * slowness
+    wanted_s = spent_ms / 1000 / DUTY
+    if slowness <= QUICK_SLOWNESS:
+        over_ms = max(0.0, spent_ms - QUICK_FRAME_MS)
+        wanted_s = min(wanted_s, QUICK_INTERVAL_S + over_ms / 1000 / DUTY)
+    return min(max(wanted_s, MIN_INTERVAL_S), MAX_INTERVAL_S)

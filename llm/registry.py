@@ -32,7 +32,7 @@ class JobRegistry:
     """Starts, finds, stops and looks after jobs; at most one a conversation.
 
     A backend's slots are given to waiting jobs fairly by person: who has the fewest answers
-    running comes first, then who came first.
+    running comes first, then who has stood in line longest since their last answer.
 
     Args:
         max_waiting: how many questions may wait for one backend.
@@ -88,9 +88,10 @@ class JobRegistry:
                 raise ShuttingDownError
             if conversation_id in self._jobs:
                 return self._jobs[conversation_id]
-            line = self._lines.setdefault(id(backend), _Line())
+            line = self._lines.get(id(backend)) or _Line()
             if len(line.waiting) >= self._max_waiting:
                 raise QueueFullError(limit=self._max_waiting)
+            self._ensure_keeper()
             job = GenerationJob(
                 conversation_id,
                 person,
@@ -102,8 +103,8 @@ class JobRegistry:
                 clock=self._clock,
             )
             self._jobs[conversation_id] = job
+            self._lines[id(backend)] = line
             line.waiting.append(job)
-            self._ensure_keeper()
         self._start_next(backend)
         return job
 
@@ -137,19 +138,19 @@ class JobRegistry:
     def _order(line: _Line) -> list[GenerationJob]:
         """The waiting jobs in the order in which they would be taken, each turn counted."""
         load = Counter(job.person for job in line.running)
-        left, order = list(line.waiting), []
-        while left:
-            job = min(left, key=lambda candidate: load[candidate.person])
-            left.remove(job)
-            order.append(job)
+        rounds = []
+        for job in line.waiting:
+            rounds.append(load[job.person])
             load[job.person] += 1
-        return order
+        by_round = sorted(zip(rounds, line.waiting, strict=True), key=lambda pair: pair[0])
+        return [job for _, job in by_round]
 
     def _start_next(self, backend: Backend) -> None:
-        while True:
+        slots = backend.slots
+        while not self._closed.is_set():
             with self._lock:
                 line = self._lines.get(id(backend))
-                if line is None or not line.waiting or len(line.running) >= backend.slots:
+                if line is None or not line.waiting or len(line.running) >= slots:
                     return
                 job = self._order(line)[0]
                 line.waiting.remove(job)
@@ -162,25 +163,32 @@ class JobRegistry:
                 del self._jobs[job.conversation_id]
             line = self._lines.get(id(job.backend))
             if line is not None:
-                for jobs in (line.waiting, line.running):
-                    if job in jobs:
-                        jobs.remove(job)
+                if job in line.waiting:
+                    line.waiting.remove(job)
+                elif job in line.running:
+                    line.running.remove(job)
+                    # Who had an answer goes to the back of the line; the sort is stable.
+                    line.waiting.sort(key=lambda other: other.person == job.person)
                 if not line.waiting and not line.running:
                     del self._lines[id(job.backend)]
         self._start_next(job.backend)
 
     def _ensure_keeper(self) -> None:
         if self._keeper is None:
-            self._keeper = threading.Thread(target=self._keep, name="job-keeper", daemon=True)
-            self._keeper.start()
+            keeper = threading.Thread(target=self._keep, name="job-keeper", daemon=True)
+            keeper.start()
+            self._keeper = keeper
 
     def _keep(self) -> None:
         while not self._closed.wait(KEEPER_INTERVAL_S):
-            with self._lock:
-                jobs = list(self._jobs.values())
-            for job in jobs:
-                try:
-                    job.check_stuck()
-                    job.save_partial()
-                except Exception:
-                    logger.exception("Looking after an answer failed")
+            self._look_after_all()
+
+    def _look_after_all(self) -> None:
+        with self._lock:
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            try:
+                job.check_stuck()
+                job.save_partial()
+            except Exception:
+                logger.exception("Looking after an answer failed")

@@ -133,7 +133,8 @@ class CancelToken:
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self._lock = threading.Lock()
+        # Reentrant: an iterator that the garbage collector finishes may cancel from anywhere.
+        self._lock = threading.RLock()
         self._callbacks: list[Callable[[], None]] = []
 
     @property

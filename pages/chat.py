@@ -2,111 +2,160 @@
 
 from __future__ import annotations
 
-import streamlit as st
+import time
 
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from llm.conversations import Turn
 from llm.errors import LLMError
+from llm.types import Backend
 from ui import resources
+from ui.answer_view import AnswerView
 from ui.backend_status import draw_phases, watch
 from ui.conversation_id import conversation_id, person, show_in_address
 from ui.language import say, say_error
 from ui.live_answer import follow
 from ui.paint_probe import paint_meter
-from ui.sidebar import Choices
+from ui.sidebar import choices
 from ui.turns import draw_answer, draw_question
 
 SHOWN_TURNS = 15
 """Turns drawn at first; earlier ones on demand, so a long conversation opens quickly."""
+MOST_TURNS = 2 * SHOWN_TURNS
+"""A conversation that has grown past this on the page is cut to SHOWN_TURNS again."""
+EARLIER_TURNS = 50
+"""Turns that one press of “Show earlier” adds."""
+BETWEEN_TURNS_S = 0.1
+"""How soon to look again when one answer has just ended and the next has not begun."""
 
 
-def _ask(choices: Choices) -> None:
+def _ask() -> None:
     question = st.session_state.question
     try:
-        resources.chat().ask(
-            conversation_id(),
-            question,
-            person=person(),
-            backend=choices.backend_name,
-            params=choices.params,
-            system_prompt=choices.system_prompt,
-        )
+        resources.chat().ask(conversation_id(), question, person=person(), **choices())
     except LLMError as error:
         st.session_state.refused = error
         # Back into the field: a refused question isn't a lost one.
         st.session_state.question = question
 
 
-def _show_more() -> None:
-    st.session_state.shown_turns = st.session_state.get("shown_turns", SHOWN_TURNS) + 50
+def _ask_again(turn_id: str) -> None:
+    chat = resources.chat()
+    try:
+        chat.ask_again(conversation_id(), turn_id, person=person(), **choices())
+    except LLMError as error:
+        st.session_state.refused = error
 
 
-def draw(choices: Choices) -> None:
-    """Draw the page; while an answer runs or a model loads, until that is over."""
+def _first_shown(turns: int, *, at_rest: bool) -> int:
+    """The index of the first turn drawn.
+
+    It stays while an answer runs: moved turns would all be built anew in the middle of it.
+    """
+    first = st.session_state.get("first_shown")
+    if first is None or first > turns or (at_rest and turns - first > st.session_state.most_turns):
+        first = max(0, turns - SHOWN_TURNS)
+        st.session_state.most_turns = MOST_TURNS
+    st.session_state.first_shown = first
+    return first
+
+
+def _show_earlier() -> None:
+    st.session_state.first_shown = max(0, st.session_state.first_shown - EARLIER_TURNS)
+    st.session_state.most_turns += EARLIER_TURNS
+
+
+def draw(backend: Backend, backend_status: DeltaGenerator) -> None:
+    """Draw the page; while an answer runs or a model loads, until that is over.
+
+    Everything keeps its place from run to run, filled or empty: until a run ends, Streamlit leaves
+    in the page whatever the run hasn't drawn over, and this one may take minutes.
+    """
     chat, here = resources.chat(), conversation_id()
     show_in_address()
     job = chat.job(here)
     turns = chat.turns(here)
+    status = backend.status()
 
     st.title(say("app-title"))
-    setup_place = st.empty()
-    status = choices.backend.status()
-    if status.error is not None and not turns:
-        draw_phases(setup_place, status)
-    if not turns and status.ready:
-        setup_place.caption(say("chat-welcome"))
+    setup_place, earlier_place = st.empty(), st.empty()
+    history, again_place = st.container(key="history"), st.empty()
+    if not turns:
+        if status.ready:
+            setup_place.caption(say("chat-welcome"))
+        elif status.error is not None:
+            draw_phases(setup_place, status)
+    running = _draw_history(history, earlier_place, turns, at_rest=job is None)
+    if job is None and turns and _worth_another_try(turns[-1]):
+        again_place.button(
+            say("chat-ask-again"),
+            key="ask_again",
+            icon=":material/refresh:",
+            on_click=_ask_again,
+            args=(turns[-1].turn_id,),
+        )
+    _draw_bottom(here, stoppable=job is not None)
 
-    shown = st.session_state.get("shown_turns", SHOWN_TURNS)
-    history = st.container(key="history")
-    with history:
-        if len(turns) > shown:
-            st.button(
-                say("chat-earlier", turns=len(turns) - shown), key="earlier", on_click=_show_more
-            )
-        running = None
-        for turn in turns[-shown:]:
-            withdraw = None
-            if turn.state == "queued":
-                withdraw = lambda turn_id: chat.withdraw(here, turn_id)  # noqa: E731
+    if running is not None or job is not None:
+        if running is not None and job is not None:
+            turn, view, status_place = running
+            # Read at two moments, they may speak of two turns.
+            if job.request.request_id == turn.turn_id:
+                follow(job, view, status_place, paint_meter(), lambda: chat.ahead_of(job))
+                st.rerun()
+        time.sleep(BETWEEN_TURNS_S)
+        st.rerun()
+    if not (status.ready or status.phase == "failed"):
+        watch(backend, backend_status, setup_place)
+
+
+def _draw_history(
+    place: DeltaGenerator, earlier_place: DeltaGenerator, turns: tuple[Turn, ...], *, at_rest: bool
+) -> tuple[Turn, AnswerView, DeltaGenerator] | None:
+    """Draw the turns; returns the running one with the places to follow it in."""
+    chat, here = resources.chat(), conversation_id()
+    first = _first_shown(len(turns), at_rest=at_rest)
+    if first:
+        earlier_place.button(
+            say("chat-earlier", turns=first), key="earlier", on_click=_show_earlier
+        )
+    running = None
+    with place:
+        for turn in turns[first:]:
             with st.container(key=f"turn-{turn.turn_id}"):
-                draw_question(turn, withdraw)
+                draw_question(turn, lambda turn_id: chat.withdraw(here, turn_id))
                 if turn.state == "queued":
                     continue
                 view, status_place = draw_answer(turn)
                 if turn.state == "running":
-                    running = (view, status_place)
-        last = turns[-1] if turns else None
-        if last is not None and last.state == "ended" and _worth_another_try(last):
-            st.button(
-                say("chat-ask-again"),
-                key="ask_again",
-                icon=":material/refresh:",
-                on_click=lambda: chat.ask_again(here, last.turn_id, person=person()),
-            )
+                    running = (turn, view, status_place)
+        drawn = len(turns) - first
+        for _ in range(st.session_state.get("drawn_turns", 0) - drawn):
+            st.empty()  # in the place of a question that was taken back
+        st.session_state.drawn_turns = drawn
+    return running
 
+
+def _draw_bottom(here: str, *, stoppable: bool) -> None:
+    """What stands at the lower edge: a refusal, Stop, the input."""
     with st.bottom:
-        refused = st.session_state.pop("refused", None)
-        if refused is not None:
-            st.warning(say_error(refused))
-        if job is not None:
-            st.button(
-                say("chat-stop"),
-                key="stop",
-                icon=":material/stop_circle:",
-                on_click=chat.stop,
-                args=(here,),
-            )
+        refusal_place, stop_place = st.empty(), st.empty()
+    refused = st.session_state.pop("refused", None)
+    if refused is not None:
+        refusal_place.warning(say_error(refused))
+    if stoppable:
+        stop_place.button(
+            say("chat-stop"),
+            key="stop",
+            icon=":material/stop_circle:",
+            on_click=resources.chat().stop,
+            args=(here,),
+        )
     # Outside `st.bottom`: only a chat input that Streamlit places there itself makes the page
     # follow its end.
-    st.chat_input(say("chat-input"), key="question", on_submit=_ask, args=(choices,))
-
-    if running is not None and job is not None:
-        view, status_place = running
-        follow(job, view, status_place, paint_meter(), lambda: chat.ahead_of(job))
-        st.rerun()
-    if job is not None or running is not None:
-        st.rerun()
-    if not (status.ready or status.phase == "failed"):
-        watch(choices.backend, choices.status_place, setup_place)
+    st.chat_input(say("chat-input"), key="question", on_submit=_ask)
 
 
-def _worth_another_try(turn) -> bool:
-    return turn.error is not None and turn.error.retryable
+def _worth_another_try(turn: Turn) -> bool:
+    return turn.state == "ended" and turn.error is not None and turn.error.retryable

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from llm.settings import Settings
+from llm.types import Backend
 from ui.backend_status import draw_phases, watch
 from ui.language import say
-from ui.sidebar import Choices
 
 
-def draw(choices: Choices, settings: Settings) -> None:
+def draw(settings: Settings, backend: Backend, backend_status: DeltaGenerator) -> None:
     """Draw the page."""
     st.title(say("page-setup"))
     place = st.empty()
-    status = choices.backend.status()
+    status = backend.status()
     if status.error is not None:
         draw_phases(place, status)
     st.caption(say("setup-explain"))
@@ -26,7 +27,7 @@ def draw(choices: Choices, settings: Settings) -> None:
         hide_index=True,
     )
     if not (status.ready or status.phase == "failed"):
-        watch(choices.backend, choices.status_place, place)
+        watch(backend, backend_status, place)
 
 
 def _shown(value: object) -> str:

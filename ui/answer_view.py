@@ -14,13 +14,19 @@ from llm.blocks import BlockSplitter
 from llm.open_tail import presentable
 from llm.plain_markdown import plain
 
-GROUP = 20
-"""Finished blocks a container: a frame costs more with every sibling of the tail
+GROUP = 10
+"""Blocks a container: a frame costs more with every finished sibling of the tail
 (docs/decisions.md, "What a frame costs")."""
+
+LONG_LIST_CHARS = 6000
+"""A longer list is drawn in parts with its numbering kept, or each frame would send all of it."""
 
 
 class AnswerView:
-    """Draws one answer into a container.
+    """Draws one answer into a container, a block an element.
+
+    The tail is the last element. When its block is finished it stays where it is and the next
+    tail begins below it: at no moment, whatever the network does, is a block missing or twice.
 
     Args:
         place: an empty container of its own.
@@ -29,52 +35,62 @@ class AnswerView:
     """
 
     def __init__(self, place: DeltaGenerator) -> None:
-        self._body = place.container()
-        self._tail = place.empty()
-        self._tail_shown: str | None = None
+        self._place = place
         self._groups: list[DeltaGenerator] = []
         self._elements: list[DeltaGenerator] = []
+        self._shown: list[str] = []
         self._sources: list[str] = []
-        self._splitter = BlockSplitter()
+        self._splitter = BlockSplitter(max_list_chars=LONG_LIST_CHARS)
 
     def draw(self, text: str, *, done: bool) -> int:
         """Show the answer so far, or all of it.
 
         Returns:
-            Characters of Markdown in the tail that were sent, for the pacer.
+            Characters of Markdown in the tail, for the pacer.
         """
         split = self._splitter.update(text, done=done)
         tail = plain(presentable(split.tail)) if split.tail else ""
-        # The tail first: between the two no block may be seen twice.
-        if tail != self._tail_shown:
-            if tail:
-                self._tail.markdown(tail)
-            else:
-                self._tail.empty()
-            self._tail_shown = tail
-        self._settle(split.settled)
+        self._show_finished(split.settled)
+        self._trim(len(split.settled) + 1)
+        if tail or len(self._shown) > len(split.settled):
+            self._put(len(split.settled), tail)
         return len(tail)
 
     def draw_finished(self, text: str) -> None:
         """Show an answer that is over; cheaper than `draw` for one that was shown before."""
-        self._settle(_finished_blocks(text))
+        blocks = _finished_blocks(text)
+        self._show_finished(blocks)
+        self._trim(len(blocks))
 
-    def _settle(self, blocks: tuple[str, ...]) -> None:
+    def _show_finished(self, blocks: tuple[str, ...]) -> None:
         for index, source in enumerate(blocks):
-            if index < len(self._sources):
-                if self._sources[index] != source:
-                    self._elements[index].markdown(plain(source))
-                    self._sources[index] = source
+            if index < len(self._sources) and self._sources[index] == source:
                 continue
-            if index % GROUP == 0:
-                self._groups.append(self._body.container())
-            self._elements.append(self._groups[-1].markdown(plain(source)))
-            self._sources.append(source)
-        for element in self._elements[len(blocks) :]:
-            element.empty()
-        del self._elements[len(blocks) :], self._sources[len(blocks) :]
+            self._put(index, plain(source))
+            self._sources[index:] = [source]
+
+    def _put(self, index: int, markdown: str) -> None:
+        """Have element `index`, at most one past the last, show this."""
+        if index < len(self._shown):
+            if self._shown[index] != markdown:
+                self._elements[index].markdown(markdown)
+                self._shown[index] = markdown
+            return
+        if index % GROUP == 0:
+            self._groups.append(self._place.container())
+        self._elements.append(self._groups[-1].markdown(markdown))
+        self._shown.append(markdown)
+
+    def _trim(self, count: int) -> None:
+        """Blocks that have become one, at a footnote for instance, leave elements behind."""
+        for index in range(count, len(self._shown)):
+            if self._shown[index]:
+                self._elements[index].empty()
+                self._shown[index] = ""
 
 
 @lru_cache(maxsize=512)
 def _finished_blocks(text: str) -> tuple[str, ...]:
-    return BlockSplitter().update(text, done=True).settled
+    splitter = BlockSplitter(max_list_chars=LONG_LIST_CHARS)
+    splitter.update(text, done=False)
+    return splitter.update(text, done=True).settled

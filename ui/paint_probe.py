@@ -122,7 +122,7 @@ async def take_report(request: Request) -> Response:
     try:
         report = json.loads(body)
         token, busy_ms = str(report["token"]), float(report["busy_ms"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return Response(status_code=400)
     session = _sessions().get(token)
     if session is None:

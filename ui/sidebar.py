@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TypedDict
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,15 +16,31 @@ from ui.language import KEY as LANGUAGE_KEY
 from ui.language import first_language, say
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """What the sidebar says now."""
+class Choices(TypedDict):
+    """What the sidebar says now: the arguments of `Chat.ask`."""
 
-    backend_name: str
-    backend: Backend
+    backend: str
     system_prompt: str
     params: SamplingParams
-    status_place: DeltaGenerator
+
+
+def choices() -> Choices:
+    """Read the sidebar.
+
+    From the session's state: a callback runs before the sidebar is drawn anew, and what was drawn
+    last may be a click behind.
+    """
+    state = st.session_state
+    return Choices(
+        backend=state.backend,
+        system_prompt=state.system_prompt or "",
+        params=SamplingParams(
+            temperature=state.temperature,
+            top_p=state.top_p,
+            max_tokens=int(state.max_tokens),
+            seed=None if state.seed is None else int(state.seed),
+        ),
+    )
 
 
 def set_defaults(settings: Settings) -> None:
@@ -42,32 +58,39 @@ def set_defaults(settings: Settings) -> None:
         st.session_state.setdefault(key, value)
 
 
-def draw_sidebar(settings: Settings, conversation_id: str) -> Choices:
-    """Draw the sidebar and read it."""
+def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, DeltaGenerator]:
+    """Draw the sidebar.
+
+    Returns:
+        The chosen backend, and the place where its state is shown.
+    """
     with st.sidebar:
-        backend_name = st.radio(
+        name = st.radio(
             say("sidebar-backend"),
             settings.backends,
             key="backend",
             format_func=lambda name: say(f"backend-{name}"),
             horizontal=True,
         )
-        backend = resources.BACKENDS[backend_name]()
+        backend = resources.BACKENDS[name]()
         if backend.status().phase == "idle":
             backend.prepare()
         status_place = st.empty()
         status_place.markdown(short_status(backend.status()))
+        # A place of its own, filled or not: while a run goes on, Streamlit leaves what it isn't
+        # sent again where it was, so nothing below may move.
+        retry_place = st.empty()
         if backend.status().phase == "failed":
-            st.button(say("sidebar-retry"), on_click=backend.prepare, key="prepare_again")
+            retry_place.button(say("sidebar-retry"), on_click=backend.prepare, key="prepare_again")
 
-        system_prompt = st.text_area(
+        st.text_area(
             say("sidebar-system-prompt"),
             key="system_prompt",
             placeholder=say("sidebar-system-prompt-hint"),
             max_chars=None,
             height=96,
         )
-        temperature = st.slider(
+        st.slider(
             say("sidebar-temperature"),
             0.0,
             2.0,
@@ -75,14 +98,12 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> Choices:
             key="temperature",
             help=say("sidebar-temperature-help"),
         )
-        top_p = st.slider(
+        st.slider(
             say("sidebar-top-p"), 0.05, 1.0, step=0.05, key="top_p", help=say("sidebar-top-p-help")
         )
         left, right = st.columns(2)
-        max_tokens = left.number_input(
-            say("sidebar-max-tokens"), 1, 1_000_000, step=64, key="max_tokens"
-        )
-        seed = right.number_input(
+        left.number_input(say("sidebar-max-tokens"), 1, 1_000_000, step=64, key="max_tokens")
+        right.number_input(
             say("sidebar-seed"),
             0,
             MAX_SEED,
@@ -92,56 +113,33 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> Choices:
             help=say("sidebar-seed-help"),
         )
         _clear_history(conversation_id)
-        st.selectbox(
+        st.radio(
             "Language / 语言",
             list(LANGUAGES),
             key=LANGUAGE_KEY,
             format_func=LANGUAGES.__getitem__,
+            horizontal=True,
         )
-    params = SamplingParams(
-        temperature, top_p, int(max_tokens), None if seed is None else int(seed)
-    )
-    return Choices(backend_name, backend, system_prompt or "", params, status_place)
+    return backend, status_place
 
 
 def _clear_history(conversation_id: str) -> None:
     """Clear history, which asks first when there is something to lose.
 
-    In place, not in a dialog: a dialog is a fragment and would wait while an answer streams.
+    In a popover: it opens in the browser, at once, whatever the server is busy with. A dialog is a
+    fragment and would wait while an answer streams.
     """
-    chat = resources.chat()
-    if not st.session_state.get("clear_asked"):
+    turns = len(resources.chat().turns(conversation_id))
+    if not turns:
+        st.button(say("sidebar-clear"), key="clear", icon=":material/delete:", width="stretch")
+        return
+    with st.popover(say("sidebar-clear"), icon=":material/delete:", width="stretch"):
+        st.markdown(say("clear-question", turns=turns))
         st.button(
-            say("sidebar-clear"),
-            key="clear",
-            icon=":material/delete:",
-            on_click=_ask_to_clear,
+            say("clear-yes"),
+            key="clear_yes",
+            type="primary",
+            on_click=resources.chat().clear,
             args=(conversation_id,),
             width="stretch",
         )
-        return
-    st.warning(say("clear-question", turns=len(chat.turns(conversation_id))))
-    left, right = st.columns(2)
-    left.button(
-        say("clear-yes"),
-        key="clear_yes",
-        type="primary",
-        on_click=_clear,
-        args=(conversation_id,),
-        width="stretch",
-    )
-    right.button(say("clear-no"), key="clear_no", on_click=_keep, width="stretch")
-
-
-def _ask_to_clear(conversation_id: str) -> None:
-    if resources.chat().turns(conversation_id):
-        st.session_state.clear_asked = True
-
-
-def _clear(conversation_id: str) -> None:
-    resources.chat().clear(conversation_id)
-    st.session_state.clear_asked = False
-
-
-def _keep() -> None:
-    st.session_state.clear_asked = False

@@ -16,23 +16,27 @@ LONG_QUESTION_CHARS = 3000
 """A longer question is shown by its beginning: a pasted book must not be the page."""
 
 
-def draw_question(turn: Turn, on_withdraw: Callable[[str], None] | None = None) -> None:
-    """The question, letter by letter as it was typed."""
+def draw_question(turn: Turn, withdraw: Callable[[str], None]) -> None:
+    """The question, letter by letter as it was typed; a queued one can be taken back."""
     with st.chat_message("user", avatar=":material/person:"):
         if len(turn.question) <= LONG_QUESTION_CHARS:
             st.text(turn.question)
         else:
             st.text(turn.question[:LONG_QUESTION_CHARS] + " …")
             st.caption(say("question-long", chars=len(turn.question)))
-        if on_withdraw is not None:
+        if turn.state == "queued":
             st.caption(say("question-queued"))
             st.button(
                 say("question-withdraw"),
                 key=f"withdraw-{turn.turn_id}",
-                on_click=on_withdraw,
+                on_click=withdraw,
                 args=(turn.turn_id,),
                 type="tertiary",
             )
+        elif turn.state == "running":
+            # What it said while queued, if it was, goes only when something takes its place.
+            st.empty()
+            st.empty()
 
 
 def draw_answer(turn: Turn) -> tuple[AnswerView, DeltaGenerator]:

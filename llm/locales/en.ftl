@@ -92,7 +92,6 @@ clear-question = { $turns ->
    *[other] Delete this conversation’s { $turns } questions and answers?
 }
 clear-yes = Delete
-clear-no = Keep
 
 ## Getting the model ready
 step-fetching = Fetch the model (98 MB, the first time only)

@@ -4,20 +4,20 @@ error-invalid-request = 无法回答这个请求：{ $reason }
 error-empty-question = 问题是空的，请先输入内容。
 error-question-too-long = 问题有 { $chars } 个字符，最多允许 { $limit } 个，请删减 { $over } 个字符。
 error-too-many-queued = 这个对话里已有 { $limit } 个问题在等待。请等当前回答结束，或撤回其中一个。
-error-context-overflow = 对话共有 { $prompt_tokens } 个 token，模型的上下文窗口只能容纳 { $limit } 个，超出 { $over } 个。请缩短问题，或清空对话记录。
+error-context-overflow = 对话共有 { $prompt_tokens } 个词元，模型的上下文窗口只能容纳 { $limit } 个，超出 { $over } 个。请缩短问题，或清空历史。
 error-invalid-parameter = “{ $parameter }”的值是 { $value }，应在 { $low } 到 { $high } 之间。
 error-not-allowed = 服务器拒绝了这个请求：{ $reason }
 error-settings = 设置项“{ $setting }”有误：{ $reason }
 error-model = 模型“{ $model }”无法就绪：{ $reason }
 error-model-not-found = 找不到模型“{ $model }”。请检查 STEADY_CHAT_MODEL 中的路径或名称。
 error-not-a-model = 找到了“{ $model }”，但它不是可以加载的对话模型（{ $reason }）。
-error-remote-code = 模型“{ $model }”需要运行它自带的代码。如果你信任它的作者，请设置 STEADY_CHAT_TRUST_REMOTE_CODE=true。
+error-remote-code = 模型“{ $model }”需要运行它自带的代码。如果您信任它的作者，请设置 STEADY_CHAT_TRUST_REMOTE_CODE=true。
 error-no-chat-template = 模型“{ $model }”没有对话模板，无法进行多轮对话。请改用名称中带“instruct”或“chat”的版本。
 error-model-download = 模型“{ $model }”下载失败。请检查网络和 pip 的软件源设置，然后重试。
 error-download-corrupt = “{ $model }”下载的文件已损坏，已经删除。请重试。
 error-disk-full = { $folder } 空间不足：需要 { $needed_mb } MB，只剩 { $free_mb } MB。请先清理出一些空间，然后重试。
 error-missing-package = 这个模型需要软件包“{ $package }”。请用 pip 安装，然后重新启动应用。
-error-out-of-memory = 内存不足，无法运行“{ $model }”。可以试试缩短对话、减少 token 数、使用 4 位量化权重，或换一个更小的模型。
+error-out-of-memory = 内存不足，无法运行“{ $model }”。可以试试缩短对话、减少词元数、使用 4 位量化权重，或换一个更小的模型。
 error-server-unreachable = { $url } 没有响应。服务器启动了吗？地址填对了吗？
 error-server-host-unknown = 找不到主机“{ $host }”。请检查服务器地址（{ $url }）。
 error-server-timeout = { $url } 在 { $seconds } 秒内没有应答，可能是负载过高或仍在启动，请稍后重试。
@@ -85,7 +85,6 @@ sidebar-seed-help = 相同的种子和问题会得到相同的回答。
 sidebar-clear = 清空历史
 clear-question = 删除此对话的 { $turns } 组问答？
 clear-yes = 删除
-clear-no = 保留
 
 ## Getting the model ready
 step-fetching = 获取模型（98 MB，仅首次）

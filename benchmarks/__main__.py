@@ -1,0 +1,171 @@
+"""Every benchmark, one table, one JSON file.
+
+    python -m benchmarks                  # about half an hour, on a machine that does nothing else
+    python -m benchmarks --only stream    # or click, memory, history, local; may be repeated
+    python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
+
+The figures are explained where they are taken: stream.py, memory.py, history.py, local_engine.py.
+The table goes to standard output, what was measured to benchmarks/results/<date>.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+from playwright.sync_api import Browser
+
+from benchmarks.browser_probe import chromium
+from benchmarks.chat_page import APP, SCRIPTS
+from benchmarks.history import measure_history
+from benchmarks.local_engine import local_section, measure_local
+from benchmarks.memory import measure_memory
+from benchmarks.stream import click_section, measure_click, measure_stream, stream_section
+from benchmarks.table import Goal, Section, render, row
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is asked."""
+
+    fast: tuple[int, float] = (12_000, 400)
+    slow: tuple[int, float] = (4_000, 100)
+    click: tuple[int, float] = (4_000, 200)
+    memory: tuple[int, int, float] = (10, 12_000, 4_000)
+    history: tuple[int, int, float] = (100, 2_000, 200)
+    local_tokens: int = 96
+    local_rounds: int = 4
+
+
+QUICK = Sizes(
+    fast=(600, 300),
+    slow=(600, 300),
+    click=(600, 100),
+    memory=(3, 600, 2_000),
+    history=(3, 600, 150),
+    local_tokens=8,
+    local_rounds=1,
+)
+
+Result = tuple[list[Section], list[Any]]
+
+
+def run_stream(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    sections, raw = [], []
+    for (tokens, rate), throttle in ((sizes.fast, 1), (sizes.slow, 4)):
+        figures = [measure_stream(browser, page, tokens, rate, throttle) for page in pages]
+        sections.append(stream_section(figures))
+        raw += figures
+    return sections, raw
+
+
+def run_click(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = [measure_click(browser, page, *sizes.click) for page in pages]
+    return [click_section(figures)], list(figures)
+
+
+def run_memory(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = measure_memory(browser, *sizes.memory)
+    rows = (
+        row(
+            "growth from the third on",
+            {APP: 100 * figures.growth},
+            "{:+.1f} %".format,
+            Goal(5, " %"),
+        ),
+        row("memory at last", {APP: figures.after_mb[-1]}, "{:.0f} MB".format),
+    )
+    title = f"{len(figures.after_mb)} answers of {figures.tokens:,} tokens in one conversation"
+    return [Section(title, rows)], [figures]
+
+
+def run_history(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = measure_history(browser, *sizes.history)
+    rows = (
+        row("a frame without", {APP: figures.frame_ms_without}, "{:.1f} ms".format),
+        row("a frame with", {APP: figures.frame_ms_with}, "{:.1f} ms".format),
+        row("ratio", {APP: figures.ratio}, "{:.2f}x".format, Goal(1.2, "x")),
+        row("a frame with all shown", {APP: figures.frame_ms_all_shown}, "{:.1f} ms".format),
+        row("ratio with all shown", {APP: figures.ratio_all_shown}, "{:.2f}x".format),
+    )
+    return [Section(f"{figures.messages} messages of history", rows)], [figures]
+
+
+def run_local(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = measure_local(sizes.local_tokens, sizes.local_rounds, browser)
+    return [local_section(figures)], [figures]
+
+
+RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
+    "stream": run_stream,
+    "click": run_click,
+    "memory": run_memory,
+    "history": run_history,
+    "local": run_local,
+}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    packages = ("streamlit", "transformers", "torch", "openai", "playwright")
+    return {
+        "cores": os.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
+        "processor": _processor(),
+        "python": platform.python_version(),
+        "load_before": os.getloadavg()[0],
+        "packages": {name: version(name) for name in packages},
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--only", action="append", choices=RUNS, help="run only this")
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny inputs; the figures mean nothing"
+    )
+    parser.add_argument("--pages", default=",".join(SCRIPTS), help="of " + ", ".join(SCRIPTS))
+    chosen = parser.parse_args()
+    sizes = QUICK if chosen.quick else Sizes()
+    host = machine()
+    sections: list[Section] = []
+    raw: dict[str, list[Any]] = {}
+    with chromium() as browser:
+        host["chromium"] = browser.version
+        for name in chosen.only or RUNS:
+            print(f"{name} …", file=sys.stderr, flush=True)
+            some, figures = RUNS[name](browser, sizes, chosen.pages.split(","))
+            sections += some
+            raw[name] = [asdict(f) for f in figures]
+    print(render(sections))
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{datetime.now():%Y-%m-%dT%H-%M-%S}{'-quick' if chosen.quick else ''}.json"
+    told = {"machine": host, "quick": chosen.quick, "figures": raw}
+    path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"\n{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

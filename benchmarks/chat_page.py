@@ -1,0 +1,112 @@
+"""The chat as a person uses it: ask, wait, look, touch the sidebar. The same for every page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
+
+from benchmarks.answers import WARM_UP_MARK, WARM_UP_QUESTION
+from benchmarks.browser_probe import Probe, open_page
+from benchmarks.server import ROOT, Server, serve
+
+APP = "app"
+SCRIPTS = {
+    APP: ROOT / "streamlit_app.py",
+    "per_token": Path(__file__).parent / "pages" / "per_token.py",
+    "write_stream": Path(__file__).parent / "pages" / "write_stream.py",
+}
+"""What is compared: a name, and the script that Streamlit runs."""
+
+PAGE_TIMEOUT_S = 60
+CALM_S = 2.0
+
+
+class NotShownError(Exception):
+    """What was waited for did not come on the screen in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A page under observation, and the server behind it."""
+
+    server: Server
+    probe: Probe
+
+    def ask(self, question: str) -> float:
+        """Type the question, send it; returns when it was sent."""
+        field = self.probe.page.get_by_test_id("stChatInputTextArea")
+        field.fill(question)
+        field.press("Enter")
+        sent_at = self.probe.read().input_at
+        assert sent_at is not None
+        return sent_at
+
+    def ask_and_wait(self, question: str, mark: str, timeout_s: float = PAGE_TIMEOUT_S) -> None:
+        """Ask and wait until `mark` is on the screen."""
+        self.probe.watch("mark", mark)
+        self.ask(question)
+        if self.probe.wait_seen("mark", timeout_s, every_ms=50) is None:
+            raise NotShownError(f"no “{mark}” within {timeout_s} s")
+
+    def warm_up(self) -> None:
+        """A short answer with code and a formula first, so that the browser has loaded both."""
+        self.ask_and_wait(WARM_UP_QUESTION, WARM_UP_MARK)
+        self.settle()
+
+    def settle(self) -> None:
+        """Let the page come to rest."""
+        self.probe.page.wait_for_timeout(CALM_S * 1000)
+
+    def shown(self) -> str:
+        """The text of the newest message."""
+        return self.probe.page.get_by_test_id("stChatMessage").last.inner_text()
+
+    def show_all_turns(self) -> None:
+        """Press the app's button for earlier turns until all are on the page."""
+        earlier = self.probe.page.locator(".st-key-earlier button")
+        while earlier.is_visible():
+            earlier.click()
+            self.settle()
+
+    def touch_sidebar(self, label: str, effect: str, timeout_s: float) -> float | None:
+        """Click the sidebar's button `label`; seconds until the button `effect` is painted.
+
+        The server has put it there: it is a live one of the new script run.
+
+        None if it wasn't in time.
+        """
+        live = self.probe.page.get_by_test_id("stSidebar").locator('[data-stale="false"]')
+        self.probe.watch_button("effect", effect)
+        live.get_by_role("button", name=label).click()
+        clicked_at = self.probe.read().input_at
+        seen_at = self.probe.wait_seen("effect", timeout_s, every_ms=50)
+        return seen_at - clicked_at if seen_at and clicked_at else None
+
+
+@contextmanager
+def open_chat(browser: Browser, name: str, scripts_file: Path) -> Iterator[Chat]:
+    """A server of its own for the page `name`, a fresh tab on it, and the warm-up done."""
+    environment = {
+        "STEADY_CHAT_BACKENDS": "scripted",
+        "STEADY_CHAT_SCRIPTS_FILE": str(scripts_file),
+        "STEADY_CHAT_MAX_TOKENS": "1000000",
+        "STEADY_CHAT_LANGUAGE": "en",
+    }
+    with (
+        serve(SCRIPTS[name], environment) as server,
+        open_page(browser, server.url) as probe,
+    ):
+        chat = Chat(server, probe)
+        field = probe.page.get_by_test_id("stChatInputTextArea")
+        try:
+            field.wait_for(timeout=PAGE_TIMEOUT_S * 1000)
+        except PlaywrightTimeoutError:
+            raise NotShownError(f"{name} shows no chat input; it said:\n{server.said()}") from None
+        chat.settle()
+        chat.warm_up()
+        yield chat

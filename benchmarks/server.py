@@ -1,0 +1,137 @@
+"""A Streamlit server of its own for each measurement: started, weighed, stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from benchmarks.launch import LOG_VARIABLE
+
+ROOT = Path(__file__).parent.parent
+READY_TIMEOUT_S = 90
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTimes:
+    """When the scripted backend gave an answer's first and last piece, in wall-clock seconds.
+
+    `last` is None while the answer is being given; `pieces` is then 1.
+    """
+
+    first: float
+    last: float | None
+    pieces: int
+
+
+class Server:
+    """A running Streamlit server."""
+
+    def __init__(self, process: psutil.Process, url: str, stream_log: Path, output: Path) -> None:
+        self._process = process
+        self._stream_log = stream_log
+        self._output = output
+        self.url = url
+
+    def _tree(self) -> list[psutil.Process]:
+        return [self._process, *self._process.children(recursive=True)]
+
+    def cpu_s(self) -> float:
+        """Processor seconds used by the process and its children since they started."""
+        times = [process.cpu_times() for process in self._tree()]
+        return sum(t.user + t.system for t in times)
+
+    def rss_mb(self) -> float:
+        """Resident memory of the process and its children."""
+        return sum(process.memory_info().rss for process in self._tree()) / 1e6
+
+    def said(self) -> str:
+        """The end of what the server wrote to its console."""
+        return self._output.read_text("utf-8", "replace")[-3000:]
+
+    def stream_times(self, question: str) -> StreamTimes | None:
+        """When the first answer to `question` was given; None before its first piece."""
+        lines = self._stream_log.read_text("utf-8").splitlines()
+        notes = [json.loads(line) for line in lines]
+        notes = [note for note in notes if question in note["asked"]]
+        if not notes or notes[0]["event"] != "first":
+            return None
+        last = next((note for note in notes if note["event"] == "last"), None)
+        return StreamTimes(
+            first=notes[0]["at"],
+            last=last["at"] if last else None,
+            pieces=last["pieces"] if last else 1,
+        )
+
+
+@contextmanager
+def serve(script: Path, environment: dict[str, str]) -> Iterator[Server]:
+    """Run `script` under Streamlit on a free port until the block ends.
+
+    Raises:
+        RuntimeError: it did not start; the message has the server's own words.
+    """
+    port = _free_port()
+    with tempfile.TemporaryDirectory(prefix="steady-chat-bench-") as folder:
+        stream_log = Path(folder, "streams.jsonl")
+        stream_log.touch()
+        output = Path(folder, "output.txt")
+        command = [sys.executable, "-m", "benchmarks.launch", "run", str(script)]
+        options = {
+            "server.port": str(port),
+            "server.address": "127.0.0.1",
+            "server.headless": "true",
+            "server.fileWatcherType": "none",
+            "browser.gatherUsageStats": "false",
+        }
+        command += [f"--{name}={value}" for name, value in options.items()]
+        own = {LOG_VARIABLE: str(stream_log), "STEADY_CHAT_DATA_DIR": folder}
+        with output.open("w") as sink:
+            process = psutil.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, **own, **environment},
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            if not _healthy(url, process):
+                raise RuntimeError(f"{script.name} did not start:\n{output.read_text()[-2000:]}")
+            yield Server(process, url, stream_log, output)
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except psutil.TimeoutExpired:
+                process.kill()
+                process.wait(10)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _healthy(url: str, process: psutil.Popen) -> bool:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2) as reply:
+                if reply.status == 200:
+                    return True
+        except OSError:
+            time.sleep(0.1)
+    return False

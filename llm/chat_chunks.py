@@ -1,0 +1,106 @@
+"""What a chunk of a chat-completions stream says, read without trusting it.
+
+Servers differ and err: every field may be missing, null or of another type, and none of that
+may end an answer. Chunks are plain decoded JSON here; no vendor's classes.
+
+Source: https://platform.openai.com/docs/api-reference/chat-streaming, and what vLLM, llama.cpp
+and `transformers serve` were seen to send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from llm.types import Delta, DeltaKind, FinishReason, Usage
+
+_REASONING = ("reasoning_content", "reasoning")
+
+
+@dataclass(slots=True)
+class ChunkReader:
+    """Reads one stream's chunks in order, and remembers what they said beside text.
+
+    Attributes:
+        finish_reason: the server's own word, None until it came.
+        usage: the newest counts.
+        text_seen: whether any text or reasoning came.
+        error: the error object that a chunk was, where one was.
+    """
+
+    finish_reason: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    text_seen: bool = False
+    error: Mapping[str, Any] | None = None
+    _halves: dict[DeltaKind, str] = field(default_factory=dict)
+
+    def read(self, chunk: object) -> Iterator[Delta]:
+        """The chunk's text; never an empty delta, never half a character."""
+        if not isinstance(chunk, Mapping):
+            return
+        if chunk.get("object") == "error":
+            self.error = chunk
+            return
+        self._read_usage(chunk.get("usage"))
+        choice = _first_choice(chunk.get("choices"))
+        if choice is None:
+            return
+        delta = choice.get("delta")
+        if isinstance(delta, Mapping):
+            reasoning = next((text for key in _REASONING if (text := _text(delta.get(key)))), "")
+            for kind, text in (("reasoning", reasoning), ("text", _text(delta.get("content")))):
+                if whole := self._whole(kind, text):  # type: ignore[arg-type]
+                    self.text_seen = True
+                    yield Delta(whole, kind)  # type: ignore[arg-type]
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            self.finish_reason = reason
+
+    def finish(self) -> FinishReason:
+        """The finish reason in this app's words; what it has no word for is a stop."""
+        return "length" if self.finish_reason == "length" else "stop"
+
+    def _read_usage(self, usage: object) -> None:
+        if isinstance(usage, Mapping):
+            prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+            self.usage = Usage(
+                prompt if isinstance(prompt, int) else self.usage.prompt_tokens,
+                completion if isinstance(completion, int) else self.usage.completion_tokens,
+            )
+
+    def _whole(self, kind: DeltaKind, text: str) -> str:
+        """`text` in whole characters.
+
+        JSON may carry an emoji as two escapes and a server may cut between them; the first half
+        waits for the second, and a half that stays alone is left out.
+        """
+        if not text:
+            return text
+        text = self._halves.pop(kind, "") + text
+        if "\ud800" <= text[-1] <= "\udbff":
+            self._halves[kind] = text[-1]
+            text = text[:-1]
+        if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text):
+            return text
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+
+
+def _first_choice(choices: object) -> Mapping[str, Any] | None:
+    """Choice 0 wherever it stands in the list; one that bears no index counts as it."""
+    if not isinstance(choices, list):
+        return None
+    for choice in choices:
+        if isinstance(choice, Mapping) and not choice.get("index"):
+            return choice
+    return None
+
+
+def _text(content: object) -> str:
+    """Content as text: a string, or the text of a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
+        return "".join(part for part in parts if isinstance(part, str))
+    return ""

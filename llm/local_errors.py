@@ -1,0 +1,119 @@
+"""What transformers, torch and the hub raise, in the words of this app's error tree.
+
+They raise the same few built-in types for everything, so type names and stable parts of their
+messages decide. Imports neither library: a name is enough.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import re
+import traceback
+
+from llm.errors import (
+    DiskFullError,
+    InternalError,
+    LLMError,
+    MissingPackageError,
+    ModelDownloadError,
+    ModelError,
+    ModelNotFoundError,
+    NotAModelError,
+    OutOfMemoryError,
+    RemoteCodeError,
+)
+
+log = logging.getLogger(__name__)
+
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|can.t allocate memory|cannot allocate memory|not enough memory"
+    # accelerate, when the weights don't fit into what the devices have:
+    r"|dispatched on the CPU or the disk|offload_folder|offload the whole model",
+    re.IGNORECASE,
+)
+_MISSING = re.compile(
+    r"No module named '([\w.]+)'|not found in your environment: ([\w-]+)|pip install (?:-U )?[\"'`]?([\w-]+)"
+)
+_DAMAGED = "its weights are damaged or cut short"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on whatever device."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    return isinstance(error, RuntimeError | ValueError) and bool(_OUT_OF_MEMORY.search(str(error)))
+
+
+def generate_error(error: BaseException, model: str) -> LLMError:
+    """The error of one answer. Logs where it happened, never the words of the conversation."""
+    if isinstance(error, LLMError):
+        return error
+    if is_out_of_memory(error):
+        log.warning("out of memory in mid-answer (%s)", type(error).__name__)
+        return OutOfMemoryError(model=model)
+    _log_place("generating failed", error)
+    return InternalError(kind=type(error).__name__)
+
+
+def load_error(error: BaseException, model: str) -> LLMError:
+    """The error of getting a model ready. Args: model: the spec, as the person wrote it."""
+    if isinstance(error, LLMError):
+        return error
+    if is_out_of_memory(error):
+        return OutOfMemoryError(model=model)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return DiskFullError(folder=str(error.filename or ""), needed_mb=0, free_mb=0)
+    names = {base.__name__ for base in type(error).__mro__}
+    text = str(error)
+    mapped = _hub_error(names, text, model) or _library_error(error, names, text, model)
+    if mapped is None:
+        _log_place("loading failed", error)
+        mapped = ModelError(model=model, reason=type(error).__name__)
+    return mapped
+
+
+def _hub_error(names: set[str], text: str, model: str) -> LLMError | None:
+    if "GatedRepoError" in names or "gated repo" in text:
+        return ModelError(
+            model=model, reason="its licence must first be accepted on the hub, and HF_TOKEN set"
+        )
+    if "LocalEntryNotFoundError" in names or "OfflineModeIsEnabled" in names:
+        return ModelDownloadError(model=model)
+    if names & {"RepositoryNotFoundError", "RevisionNotFoundError", "HFValidationError"}:
+        return ModelNotFoundError(model=model)
+    if "is not a valid model identifier" in text or "is not a local folder" in text:
+        return ModelNotFoundError(model=model)
+    if names & {"HfHubHTTPError", "ConnectionError", "ConnectError", "TransportError"}:
+        return ModelDownloadError(model=model)
+    return None
+
+
+def _library_error(error: BaseException, names: set[str], text: str, model: str) -> LLMError | None:
+    if "trust_remote_code" in text:
+        return RemoteCodeError(model=model)
+    if "flash" in text.lower() and "attn" in text.lower().replace("attention", "attn"):
+        return MissingPackageError(package="flash-attn")
+    if isinstance(error, ImportError):
+        found = _MISSING.search(text)
+        package = next((name for name in found.groups() if name), "") if found else ""
+        return MissingPackageError(package=package or error.name or "transformers")
+    if "SafetensorError" in names or "UnpicklingError" in names or "mismatch" in text:
+        return NotAModelError(model=model, reason=_DAMAGED)
+    if "no file named" in text:
+        return NotAModelError(model=model, reason="the folder has no weights")
+    if "Unrecognized" in text or "does not recognize this architecture" in text:
+        return NotAModelError(model=model, reason="transformers knows no chat model of its type")
+    if "okenizer" in text:
+        return NotAModelError(model=model, reason="its tokenizer can’t be read")
+    if "JSONDecodeError" in names or "UnicodeDecodeError" in names or "JSON" in text:
+        return NotAModelError(model=model, reason="one of its files can’t be read")
+    return None
+
+
+def _log_place(what: str, error: BaseException) -> None:
+    """Type and source lines only: an exception's text may quote the conversation."""
+    places = "".join(traceback.format_tb(error.__traceback__))
+    log.error("%s: %s\n%s", what, type(error).__name__, places)

@@ -1,0 +1,145 @@
+"""One answer of a loaded model: prompt in, deltas out, nothing left behind.
+
+Imports torch and transformers; import this module where a model is loaded, not before.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import jinja2
+import torch
+
+from llm.errors import ContextOverflowError, InvalidRequestError, LLMError
+from llm.local_errors import generate_error, is_out_of_memory
+from llm.local_loader import LoadedModel
+from llm.local_sampling import generation_config, processors
+from llm.local_streamer import BoundedTextStreamer, GenerationStopped
+from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, Usage
+
+_running = threading.local()
+"""The streamer of the answer that this thread generates."""
+
+
+def encode(loaded: LoadedModel, messages: tuple[Message, ...]) -> Any:
+    """Messages to model inputs by the model's chat template: ids and mask of shape (1, T).
+
+    Raises:
+        InvalidRequestError: the template refuses these messages.
+    """
+    turns = [{"role": message.role, "content": message.content} for message in messages]
+    try:
+        return loaded.tokenizer.apply_chat_template(
+            turns, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+        )
+    except jinja2.TemplateError as error:
+        raise InvalidRequestError(reason=str(error)) from error
+
+
+def generate(
+    loaded: LoadedModel, request: GenerationRequest, cancel: CancelToken
+) -> Iterator[Delta | Finish]:
+    """Answer one request, on a thread of its own behind a bounded queue.
+
+    `completion_tokens` counts every generated token, the one that ends the answer too, as vLLM
+    does. After `cancel`, `close` or being dropped it ends the thread within one token (within one
+    layer while the prompt is being read) and joins it.
+
+    Raises:
+        LLMError: and nothing else.
+    """
+    inputs = encode(loaded, request.messages)
+    prompt_tokens = int(inputs["input_ids"].shape[1])
+    room = _room(loaded.context_tokens, prompt_tokens)
+    limit = min(request.params.max_tokens, room) if room is not None else request.params.max_tokens
+    streamer = BoundedTextStreamer(loaded.tokenizer)
+    worker = threading.Thread(
+        target=_work,
+        args=(loaded, request, inputs.to(loaded.device), limit, streamer),
+        name=f"generate-{request.request_id[:8]}",
+        daemon=True,
+    )
+    forget = cancel.on_cancel(streamer.stop)
+    try:
+        worker.start()
+        for text in streamer:
+            yield Delta(text)
+    finally:
+        forget()
+        streamer.stop()
+        worker.join()
+    usage = Usage(prompt_tokens, streamer.generated_tokens)
+    if streamer.stopped:
+        yield Finish("abort", usage)
+    elif streamer.last_token in loaded.eos_ids or streamer.generated_tokens < limit:
+        yield Finish("stop", usage)
+    else:
+        yield Finish("length", usage)
+
+
+def _room(window: int | None, prompt_tokens: int) -> int | None:
+    if window is None:
+        return None
+    if prompt_tokens + 1 > window:
+        raise ContextOverflowError(
+            prompt_tokens=prompt_tokens, limit=window, over=prompt_tokens + 1 - window
+        )
+    return window - prompt_tokens
+
+
+def _work(
+    loaded: LoadedModel,
+    request: GenerationRequest,
+    inputs: Any,
+    limit: int,
+    streamer: BoundedTextStreamer,
+) -> None:
+    """The generating thread: whatever happens, the reader hears of it."""
+    _running.streamer = streamer
+    failure: LLMError
+    try:
+        defaults = loaded.model.generation_config
+        loaded.model.generate(
+            **inputs,
+            generation_config=generation_config(defaults, loaded.eos_ids, limit),
+            logits_processor=processors(request.params, defaults),
+            streamer=streamer,
+        )
+        return
+    except GenerationStopped:
+        return
+    except BaseException as error:  # noqa: BLE001 - nothing may leave the reader waiting
+        failure = generate_error(error, loaded.name)
+        # The frames hold the cache and the logits; the error may be kept for long.
+        traceback.clear_frames(error.__traceback__)
+        out_of_memory = is_out_of_memory(error)
+        failure.__cause__ = None if out_of_memory else error.with_traceback(None)
+    if out_of_memory:
+        free_memory()
+    streamer.fail(failure)
+
+
+def free_memory() -> None:
+    """Give back what no object holds any more."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def watch_for_stop(model: Any) -> None:
+    """Let a stop take effect between layers, so that reading a long prompt can be stopped too."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.ModuleList):
+            for layer in module:
+                layer.register_forward_pre_hook(_raise_if_stopped)
+            return
+
+
+def _raise_if_stopped(_module: Any, _args: Any) -> None:
+    streamer = getattr(_running, "streamer", None)
+    if streamer is not None and streamer.stopped:
+        raise GenerationStopped

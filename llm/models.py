@@ -1,0 +1,107 @@
+"""What the setting `model` means: the embedded default, a folder, a GGUF file or a hub id.
+
+Looks at names and at a few small files only: no weights are read, no library is loaded and no
+network is asked, so a wrong setting is told before anything slow begins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from llm.errors import ModelNotFoundError, NotAModelError
+
+ModelKind = Literal["embedded", "folder", "gguf", "hub"]
+
+EMBEDDED = "embedded"
+EMBEDDED_NAME = "SmolLM2-135M-Instruct"
+
+_GGUF_MAGIC = b"GGUF"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+# The hub's cache keeps a model's files in `models--<owner>--<name>/snapshots/<commit>`.
+_HUB_CACHE = re.compile(r"models--[^/\\]+?--([^/\\]+)")
+_WEIGHTS = ("*.safetensors", "*.bin")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model that was asked for.
+
+    Args:
+        kind: which of the four ways it is kept.
+        name: what people call it.
+        path: the folder or the GGUF file; None for `embedded` and `hub`.
+        hub_id: `owner/name`; None for the others.
+    """
+
+    kind: ModelKind
+    name: str
+    path: Path | None = None
+    hub_id: str | None = None
+
+
+def display_name(spec: str) -> str:
+    """What people call the model, from its spec alone; touches no file and never raises."""
+    spec = spec.strip()
+    if spec == EMBEDDED:
+        return EMBEDDED_NAME
+    if cached := _HUB_CACHE.search(spec):
+        return cached[1]
+    last = re.split(r"[/\\]", spec.rstrip("/\\"))[-1] or spec
+    return last[: -len(".gguf")] if last.lower().endswith(".gguf") else last
+
+
+def resolve(spec: str) -> ModelSpec:
+    """Say what a spec means. A folder that exists wins over a hub id of the same spelling.
+
+    Raises:
+        ModelNotFoundError: there is nothing of that name.
+        NotAModelError: there is, but it can be seen at once that it isn't a model.
+    """
+    spec = spec.strip()
+    name = display_name(spec)
+    if spec == EMBEDDED:
+        return ModelSpec("embedded", name)
+    try:
+        path = Path(spec).expanduser()
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ModelNotFoundError(model=spec) from error
+    if is_folder:
+        _check_folder(path, spec)
+        return ModelSpec("folder", name if spec not in (".", "..") else path.resolve().name, path)
+    if is_file:
+        _check_gguf(path, spec)
+        return ModelSpec("gguf", name, path)
+    if _HUB_ID.fullmatch(spec) and not spec.lower().endswith(".gguf"):
+        return ModelSpec("hub", name, hub_id=spec)
+    raise ModelNotFoundError(model=spec)
+
+
+def _check_folder(folder: Path, spec: str) -> None:
+    config_file = folder / "config.json"
+    if not config_file.is_file():
+        raise NotAModelError(model=spec, reason="the folder has no config.json")
+    try:
+        config = json.loads(config_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise NotAModelError(model=spec, reason="its config.json can’t be read") from error
+    if not isinstance(config, dict) or not (config.get("model_type") or config.get("auto_map")):
+        raise NotAModelError(model=spec, reason="its config.json names no model type")
+    if not any(True for pattern in _WEIGHTS for _ in folder.glob(pattern)):
+        raise NotAModelError(model=spec, reason="the folder has no weights")
+
+
+def _check_gguf(path: Path, spec: str) -> None:
+    if path.suffix.lower() != ".gguf":
+        raise NotAModelError(model=spec, reason="neither a folder nor a .gguf file")
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_GGUF_MAGIC))
+    except OSError as error:
+        raise NotAModelError(model=spec, reason="the file can’t be read") from error
+    if magic != _GGUF_MAGIC:
+        raise NotAModelError(model=spec, reason="not a GGUF file")

@@ -1,0 +1,289 @@
+"""A backend that says what it is told, at the rate it is told. No model is behind it.
+
+It ships: the demo, the tests and the benchmarks all run on it. A `Script` is one answer and the
+way it goes, mishaps included; rules choose the script by the question.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from llm import demo_answers
+from llm.errors import LLMError, ShuttingDownError
+from llm.types import (
+    BackendStatus,
+    CancelToken,
+    Delta,
+    DeltaKind,
+    Finish,
+    GenerationRequest,
+    Message,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from llm.settings import Settings
+
+_TOKEN_LIKE = re.compile(r" ?\S{1,3}|\s{1,4}")
+_CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One answer, and how it goes.
+
+    A piece counts as one token. The mishaps name the piece after which they happen, 0 being
+    before the first; they do not happen where the answer is shorter.
+
+    Args:
+        text: what is said; `{question}` stands for the last user message.
+        tokens_per_s: pieces a second; 0 is as fast as they are taken.
+        prefill_s: silence before the first piece.
+        chunk_chars: characters a piece; 0 splits into token-like pieces of at most four.
+        reasoning: said before the text, as reasoning.
+        finish_reason: how it ends by itself; an answer cut by `max_tokens` ends with `length`.
+        usage: whether token counts are told at the end.
+        stall_after: nothing more comes, until cancelled.
+        fail_after: `fail_kind` is raised.
+        fail_kind: a sentence of the error tree without its `error-`, such as `out-of-memory`.
+        die_after: a RuntimeError is raised. This breaks the contract of `Backend` on purpose, to
+            show that a job survives what nobody foresaw.
+
+    Raises:
+        ValueError: a number is out of range, or there is no such error.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}  # for scripts files
+
+    text: str = ""
+    tokens_per_s: float = 0.0
+    prefill_s: float = 0.0
+    chunk_chars: int = 0
+    reasoning: str = ""
+    finish_reason: Literal["stop", "length"] = "stop"
+    usage: bool = True
+    stall_after: int | None = None
+    fail_after: int | None = None
+    fail_kind: str = "server-fault"
+    die_after: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("tokens_per_s", "prefill_s", "chunk_chars"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be 0 or more")
+        for name in ("stall_after", "fail_after", "die_after"):
+            piece = getattr(self, name)
+            if piece is not None and piece < 0:
+                raise ValueError(f"{name} must be 0 or more")
+        if self.fail_kind not in _kinds():
+            raise ValueError(f"fail_kind must be one of {', '.join(sorted(_kinds()))}")
+
+    def pieces(self, question: str) -> Iterator[tuple[DeltaKind, str]]:
+        """The answer to `question`, split; joined again it is the whole."""
+        parts: tuple[tuple[DeltaKind, str], ...] = (
+            ("reasoning", self.reasoning),
+            ("text", self.text),
+        )
+        for kind, text in parts:
+            filled = text.replace("{question}", question)
+            for piece in _split(filled, self.chunk_chars):
+                yield kind, piece
+
+
+def _split(text: str, chunk_chars: int) -> Iterator[str]:
+    if chunk_chars:
+        return (text[at : at + chunk_chars] for at in range(0, len(text), chunk_chars))
+    return (match.group() for match in _TOKEN_LIKE.finditer(text))
+
+
+@cache
+def _kinds() -> dict[str, type[LLMError]]:
+    """Every error of the tree by its sentence's name; a leaf wins over its parent."""
+    found: dict[str, type[LLMError]] = {}
+    todo: list[type[LLMError]] = [LLMError]
+    while todo:
+        kind = todo.pop(0)
+        found[kind.message_id.removeprefix("error-")] = kind
+        todo.extend(kind.__subclasses__())
+    return found
+
+
+# Something for whatever a sentence may say.
+_VALUES: dict[str, str | int | float] = {
+    **{"url": "http://scripted", "host": "scripted", "model": "scripted", "status": 500},
+    **{"reason": "the script says so", "kind": "Scripted", "setting": "scripts_file"},
+    **{"parameter": "script", "value": 1, "low": 0, "high": 0, "chars": 2, "limit": 1},
+    **{"prompt_tokens": 2, "over": 1, "seconds": 1, "package": "scripted", "folder": "/"},
+    **{"needed_mb": 2, "free_mb": 1},
+}
+
+
+DEMO = Script(demo_answers.ENGLISH, tokens_per_s=40, prefill_s=0.3)
+"""What is said where no rule fits and no default was given."""
+
+DEMO_ZH = replace(DEMO, text=demo_answers.CHINESE)
+
+
+class ScriptedBackend:
+    """Says what its scripts say.
+
+    Thread-safety: every method may be called from any thread; `stream` runs on its caller's.
+
+    Args:
+        default: the answer where no rule fits; None gives the demo answer, in Chinese where the
+            question holds Chinese characters.
+        rules: (needle, script) pairs; the first needle that the last user message contains wins.
+        slots: how many answers may run at once.
+        ready_after_s: how long getting ready takes.
+    """
+
+    name = "scripted"
+
+    def __init__(
+        self,
+        default: Script | None = None,
+        rules: Sequence[tuple[str, Script]] = (),
+        *,
+        slots: int = 32,
+        ready_after_s: float = 0.0,
+    ) -> None:
+        self.slots = slots
+        self._default = default
+        self._rules = tuple(rules)
+        self._ready_after_s = ready_after_s
+        # Reentrant: a forgotten iterator may be collected, and tidied up, anywhere.
+        self._lock = threading.RLock()
+        self._prepared_at_s: float | None = None
+        self._closed = False
+        self._running: set[threading.Event] = set()
+
+    @classmethod
+    def from_file(cls, path: Path) -> ScriptedBackend:
+        """Read `{"default": {…}, "rules": [{"when": "…", …}], "slots": …, "ready_after_s": …}`.
+
+        A script's keys are the arguments of `Script`; `text_file`, relative to the file, may
+        stand for `text`. Every top-level key may be left out.
+
+        Raises:
+            SettingsError: naming the place in the file and what is wrong there.
+        """
+        from llm.script_file import read_script_file
+
+        told = read_script_file(path)
+        return cls(told.default, told.rules, slots=told.slots, ready_after_s=told.ready_after_s)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> ScriptedBackend:
+        """The backend of `scripts_file`, or the demo where there is none."""
+        return cls.from_file(settings.scripts_file) if settings.scripts_file else cls()
+
+    @property
+    def running(self) -> int:
+        """How many answers are being given now."""
+        with self._lock:
+            return len(self._running)
+
+    def status(self) -> BackendStatus:
+        if self._closed:
+            return BackendStatus("failed", self.name, error=ShuttingDownError())
+        prepared_at_s = self._prepared_at_s
+        if prepared_at_s is None:
+            phase: Literal["idle", "ready"] = "idle" if self._ready_after_s > 0 else "ready"
+            return BackendStatus(phase, self.name)
+        passed_s = time.monotonic() - prepared_at_s
+        if passed_s < self._ready_after_s:
+            progress = passed_s / self._ready_after_s
+            return BackendStatus("loading", self.name, progress, elapsed_s=passed_s)
+        return BackendStatus("ready", self.name, elapsed_s=passed_s - self._ready_after_s)
+
+    def prepare(self) -> None:
+        with self._lock:
+            if self._prepared_at_s is None:
+                self._prepared_at_s = time.monotonic()
+
+    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[Delta | Finish]:
+        wake = threading.Event()
+        with self._lock:
+            if self._closed:
+                raise ShuttingDownError()
+            self._running.add(wake)
+        forget = cancel.on_cancel(wake.set)
+        try:
+            yield from self._answer(request, cancel, wake)
+        finally:
+            forget()
+            with self._lock:
+                self._running.discard(wake)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            for wake in self._running:
+                wake.set()
+
+    def _answer(
+        self, request: GenerationRequest, cancel: CancelToken, wake: threading.Event
+    ) -> Iterator[Delta | Finish]:
+        """The answer itself; `wake` is set when it is no longer wanted."""
+        self.prepare()
+        question = _last_question(request.messages)
+        script = self._choose(question)
+        now_s = time.monotonic
+        ready_at_s = (self._prepared_at_s or now_s()) + self._ready_after_s
+        first_at_s = max(now_s(), ready_at_s) + script.prefill_s
+        interval_s = 1 / script.tokens_per_s if script.tokens_per_s else 0.0
+        told = 0
+        reason: Literal["stop", "length", "abort"] = script.finish_reason
+        wake.wait(max(0.0, first_at_s - now_s()))
+        for kind, piece in script.pieces(question):
+            # Each piece has its own hour, so that the pace doesn't drift; a late one is not
+            # waited for, so that a reader who was slow catches up.
+            if (ahead_s := first_at_s + told * interval_s - now_s()) > 0:
+                wake.wait(ahead_s)
+            self._mishap(script, told, wake)
+            if wake.is_set():
+                break
+            if told == request.params.max_tokens:
+                reason = "length"
+                break
+            yield Delta(piece, kind)
+            told += 1
+        else:
+            self._mishap(script, told, wake)
+        if wake.is_set():
+            if not cancel.cancelled:
+                raise ShuttingDownError()
+            reason = "abort"
+        prompt_tokens = sum(1 + len(message.content) // 4 for message in request.messages)
+        yield Finish(reason, Usage(prompt_tokens, told) if script.usage else Usage())
+
+    def _choose(self, question: str) -> Script:
+        for needle, script in self._rules:
+            if needle in question:
+                return script
+        return self._default or (DEMO_ZH if _CHINESE.search(question) else DEMO)
+
+    @staticmethod
+    def _mishap(script: Script, told: int, wake: threading.Event) -> None:
+        """What the script lets go wrong after `told` pieces, if anything."""
+        if wake.is_set():
+            return
+        if script.stall_after == told:
+            wake.wait()
+        elif script.fail_after == told:
+            raise _kinds()[script.fail_kind](**_VALUES)
+        elif script.die_after == told:
+            raise RuntimeError("the script dies here")
+
+
+def _last_question(messages: Sequence[Message]) -> str:
+    return next((m.content for m in reversed(messages) if m.role == "user"), "")

@@ -1,0 +1,185 @@
+"""Which error of the tree a server's refusal is, from its status, its body or the socket's end.
+
+Nothing here knows a vendor's classes, and nothing that leaves here holds a key or a header.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from llm.errors import (
+    ConnectionLostError,
+    ContextOverflowError,
+    InternalError,
+    LLMError,
+    NotAllowedError,
+    ServerBusyError,
+    ServerFaultError,
+    ServerGarbageError,
+    ServerHostUnknownError,
+    ServerKeyError,
+    ServerModelUnknownError,
+    ServerTimeoutError,
+    ServerUnreachableError,
+    SettingsError,
+)
+
+REASON_CHARS = 300
+
+# Source: vLLM 0.4 to 0.32, vllm/entrypoints/openai/serving_engine.py and renderers/params.py;
+# its wording changed several times.
+_WINDOW = re.compile(
+    r"(?:context (?:length|size|window)(?: is)?(?: only)?|maximum model length of)\D{0,12}(\d+)",
+    re.IGNORECASE,
+)
+_PROMPT = (
+    re.compile(r"\((\d+) in the (?:messages|prompt)", re.IGNORECASE),
+    re.compile(r"(\d+)\s+input\s+tokens", re.IGNORECASE),
+    re.compile(r"resulted in (\d+) tokens", re.IGNORECASE),
+    re.compile(r"prompt \(length (\d+)\)", re.IGNORECASE),
+    re.compile(r"requested (\d+) tokens", re.IGNORECASE),
+)
+_NO_SUCH_MODEL = re.compile(r"model\b.{0,200}\b(?:does not exist|not found)", re.I | re.S)
+
+
+def api_url(base_url: str) -> str:
+    """The address to talk to: without user, query or trailing slash; `/v1` where no path is.
+
+    Raises:
+        SettingsError: it isn't an address.
+    """
+    try:
+        parts = urlsplit(base_url.strip())
+    except ValueError:
+        raise SettingsError(setting="vllm_base_url", reason="it isn’t a valid address") from None
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/") or "/v1", "", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerErrors:
+    """Turns what a server or its socket did into an `LLMError`.
+
+    Args:
+        url: the address as it may be shown.
+        secrets: texts that must not appear in a reason.
+        connect_timeout_s: what was waited for the connection.
+    """
+
+    url: str
+    secrets: tuple[str, ...]
+    connect_timeout_s: float
+
+    def from_status(
+        self, status: int, body: object, retry_after: str | None, model: str
+    ) -> LLMError:
+        """The error of an HTTP status, or of an error object that names one."""
+        message = _message(body)
+        if status in (401, 403):
+            return ServerKeyError(url=self.url)
+        if _NO_SUCH_MODEL.search(message) or (status == 404 and "model" in message.lower()):
+            return ServerModelUnknownError(url=self.url, model=model)
+        if status in (408, 429, 503):
+            return ServerBusyError(url=self.url, seconds=_seconds(retry_after))
+        if status >= 500:
+            return ServerFaultError(url=self.url, status=status)
+        if status in (400, 409, 413, 422):
+            return _overflow(message) or NotAllowedError(reason=self.scrub(message, status))
+        return ServerGarbageError(url=self.url)
+
+    def from_stream(self, body: object, model: str) -> LLMError:
+        """The error of an error object inside a stream."""
+        code = body.get("code") if isinstance(body, Mapping) else None
+        if isinstance(code, str) and code.isdigit():
+            code = int(code)
+        if isinstance(code, int) and 400 <= code < 500:
+            return self.from_status(code, body, None, model)
+        return _overflow(_message(body)) or ServerFaultError(url=self.url, status=0)
+
+    def from_socket(self, error: BaseException) -> LLMError:
+        """The error of a connection that failed, by the reasons behind it."""
+        names: set[str] = set()
+        for cause in _causes(error):
+            if isinstance(cause, socket.gaierror):
+                return ServerHostUnknownError(url=self.url, host=urlsplit(self.url).hostname or "")
+            if isinstance(cause, ssl.SSLError):
+                return ServerGarbageError(url=self.url)
+            names.update(kind.__name__ for kind in type(cause).__mro__)
+        if names & {"ConnectTimeout", "PoolTimeout", "WriteTimeout", "ReadTimeout"}:
+            return ServerTimeoutError(url=self.url, seconds=said_s(self.connect_timeout_s))
+        if names & {"UnicodeDecodeError", "JSONDecodeError", "DecodingError", "TooManyRedirects"}:
+            return ServerGarbageError(url=self.url)
+        if "UnicodeError" in names:  # a host name that can't be one
+            return ServerHostUnknownError(url=self.url, host=urlsplit(self.url).hostname or "")
+        if names & {"ConnectError", "ConnectionRefusedError", "InvalidURL", "UnsupportedProtocol"}:
+            return ServerUnreachableError(url=self.url)
+        if names & {"NetworkError", "ProtocolError", "APIConnectionError", "OSError"}:
+            return ConnectionLostError(url=self.url)
+        return InternalError(kind=type(error).__name__)
+
+    def scrub(self, message: str, status: int) -> str:
+        """A server's own words, short and without secrets."""
+        for secret in self.secrets:
+            message = message.replace(secret, "…")
+        message = " ".join(message.split())
+        return message[:REASON_CHARS] or f"HTTP {status}"
+
+    def tells_secret(self, error: BaseException) -> bool:
+        """Whether a traceback that shows `error` would show a secret."""
+        return any(s in f"{cause!r}{cause}" for cause in _causes(error) for s in self.secrets)
+
+
+def said_s(seconds: float) -> int | float:
+    """Seconds as a person says them: whole ones without a fraction."""
+    return int(seconds) if seconds == int(seconds) else round(seconds, 2)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what led to it, groups opened."""
+    todo: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        if isinstance(one, BaseExceptionGroup):
+            todo.extend(one.exceptions)
+        todo += [one.__cause__, one.__context__]
+
+
+def _message(body: object) -> str:
+    """The server's words, whatever shape it gave them."""
+    if isinstance(body, str):
+        return "" if body.lstrip().startswith("<") else body  # a page, not words
+    if isinstance(body, Mapping):
+        for key in ("message", "error", "detail"):
+            if words := _message(body.get(key)):
+                return words
+        return ""
+    return json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, list) else ""
+
+
+def _overflow(message: str) -> ContextOverflowError | None:
+    """The numbers of a message about the context window, where it is one that has them."""
+    window = _WINDOW.search(message)
+    prompt = next((found for form in _PROMPT if (found := form.search(message))), None)
+    if window is None or prompt is None:
+        return None
+    limit, prompt_tokens = int(window[1]), int(prompt[1])
+    return ContextOverflowError(
+        prompt_tokens=prompt_tokens, limit=limit, over=max(1, prompt_tokens - limit)
+    )
+
+
+def _seconds(retry_after: str | None) -> int:
+    """Retry-After in seconds; 0 where it is missing or a date."""
+    told = (retry_after or "").strip()
+    return int(told) if told.isdecimal() and len(told) < 7 else 0

@@ -1,0 +1,200 @@
+"""The one place that knows openai: how a request is sent, and what its failures mean.
+
+openai is imported at the first request, and everything here runs on the backend's private loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import AsyncIterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies
+
+from llm.errors import (
+    LLMError,
+    MissingPackageError,
+    ServerGarbageError,
+    ServerKeyError,
+    ServerTimeoutError,
+)
+from llm.server_errors import ServerErrors, api_url, said_s
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, AsyncStream
+    from openai._types import RequestOptions
+
+
+class VllmClient:
+    """The requests that the backend makes, as plain JSON.
+
+    Thread-safety: made anywhere; used on one event loop only.
+
+    Args:
+        base_url: with or without `/v1`, a user and a password.
+        api_key: sent as a bearer token; none is sent where it is empty.
+        connect_timeout_s: to reach the server.
+
+    Attributes:
+        url: the address as it may be shown.
+
+    Raises:
+        SettingsError: the address isn't one.
+    """
+
+    def __init__(self, base_url: str, api_key: str, connect_timeout_s: float) -> None:
+        self.url = api_url(base_url)
+        self._user = _user_of(base_url)
+        self._key = api_key.strip()
+        self._connect_timeout_s = connect_timeout_s
+        secrets = tuple(secret for secret in (self._key, (self._user or ("", ""))[1]) if secret)
+        self._errors = ServerErrors(self.url, secrets, connect_timeout_s)
+        self._openai: AsyncOpenAI | None = None
+
+    async def open(self, body: dict[str, Any]) -> AsyncStream[object]:
+        """Ask; returns once the head came. Chunks stay plain JSON: the vendor's models cost more
+        than they check.
+        """
+        return await self._connected().post(
+            "/chat/completions",
+            cast_to=object,
+            body=body,
+            stream=True,
+            stream_cls=_event_stream(),
+            options=self._options(),
+        )
+
+    async def models(self, limit_s: float) -> list[str]:
+        """The names that the server lists.
+
+        Raises:
+            LLMError: and nothing else.
+        """
+        watch = asyncio.timeout(limit_s)
+        try:
+            async with watch:
+                told = await self._connected().get(
+                    "/models", cast_to=object, options=self._options()
+                )
+        except Exception as fault:
+            if watch.expired():
+                raise ServerTimeoutError(url=self.url, seconds=said_s(limit_s)) from fault
+            raise self.translated(fault, "") from self.cause(fault)
+        models = told.get("data") if isinstance(told, dict) else None
+        if not isinstance(models, list):
+            raise ServerGarbageError(url=self.url)
+        names = [entry.get("id") for entry in models if isinstance(entry, dict)]
+        return [name for name in names if isinstance(name, str) and name]
+
+    async def close(self) -> None:
+        if self._openai is not None:
+            await self._openai.close()
+
+    def cause(self, error: Exception) -> Exception | None:
+        """The error as a cause for the log: None where it holds a secret."""
+        hide = isinstance(error, LLMError) or self._errors.tells_secret(error)
+        return None if hide else error
+
+    def translated(self, error: Exception, model: str) -> LLMError:
+        """The tree's error for whatever the vendor or the socket raised."""
+        if isinstance(error, LLMError):
+            return error
+        if isinstance(error, ImportError):
+            return MissingPackageError(package="openai")
+        from openai import APIError, APIStatusError
+
+        if isinstance(error, APIStatusError):
+            retry_after = error.response.headers.get("retry-after")
+            return self._errors.from_status(error.status_code, error.body, retry_after, model)
+        if type(error) is APIError:  # an error object inside the stream
+            return self._errors.from_stream(error.body, model)
+        return self._errors.from_socket(error)
+
+    def told(self, error_object: object, model: str) -> LLMError:
+        """The tree's error for an error object that came in place of a chunk."""
+        return self._errors.from_stream(error_object, model)
+
+    def _connected(self) -> AsyncOpenAI:
+        """The client, made at the first use."""
+        if self._openai is None:
+            if not (self._key.isascii() and self._key.isprintable()):
+                raise ServerKeyError(url=self.url)  # it can't even be sent
+            self._openai = _client(self.url, self._key, self._user, self._connect_timeout_s)
+        return self._openai
+
+    def _options(self) -> RequestOptions:
+        """Without a key no bearer token is sent, which openai wants said with each request."""
+        from openai import Omit
+
+        return {} if self._key else {"headers": {"Authorization": Omit()}}
+
+
+def _user_of(base_url: str) -> tuple[str, str] | None:
+    parts = urlsplit(base_url.strip())
+    if parts.username is None:
+        return None
+    return unquote(parts.username), unquote(parts.password or "")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+        return address.is_loopback or address.is_unspecified
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+@cache
+def _event_stream() -> type[AsyncStream[object]]:
+    """openai's stream, minus events without data, which the standard says to pass over.
+
+    openai reads them as empty JSON and fails: a comment after an event with an `id` is enough.
+    Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#dispatchMessage
+    """
+    from openai import AsyncStream
+
+    class EventStream(AsyncStream[object]):
+        async def _iter_events(self) -> AsyncIterator[Any]:
+            async for event in super()._iter_events():
+                if event.data:
+                    yield event
+
+    return EventStream
+
+
+def _client(
+    url: str, key: str, user: tuple[str, str] | None, connect_timeout_s: float
+) -> AsyncOpenAI:
+    """openai's client: no retries of its own, no read timeout, keep-alive probes on its sockets."""
+    import httpx2
+    from openai import AsyncOpenAI, Omit
+
+    # Idle connections go before uvicorn, after 5 s, closes them under a request.
+    limits = httpx2.Limits(max_connections=None, keepalive_expiry=2.0)
+    transport = None
+    if _is_this_machine(urlsplit(url).hostname or "") or not getproxies():
+        keepalive = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+        if hasattr(socket, "TCP_KEEPIDLE"):  # Linux
+            tcp = socket.IPPROTO_TCP
+            keepalive += [(tcp, socket.TCP_KEEPIDLE, 30), (tcp, socket.TCP_KEEPINTVL, 10)]
+        transport = httpx2.AsyncHTTPTransport(limits=limits, socket_options=keepalive)
+    headers: dict[str, Any] = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+    return AsyncOpenAI(
+        base_url=url,
+        api_key=key or "none",
+        admin_api_key="",
+        max_retries=0,
+        default_headers=headers,
+        http_client=httpx2.AsyncClient(
+            base_url=url,
+            auth=user,
+            follow_redirects=True,
+            limits=limits,
+            transport=transport,
+            timeout=httpx2.Timeout(None, connect=connect_timeout_s),
+        ),
+        timeout=httpx2.Timeout(None, connect=connect_timeout_s),
+    )

@@ -1,0 +1,72 @@
+"""The chat page as a person uses it."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+
+INPUT = '[data-testid="stChatInputTextArea"]'
+LIMIT_MS = 60_000
+
+
+class ChatPage:
+    """One browser tab with the chat open."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.context = context
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(LIMIT_MS)
+        self.failures: list[str] = []
+        self.page.on("pageerror", lambda error: self.failures.append(str(error)))
+        self.page.goto(url)
+        self.page.wait_for_selector(INPUT)
+
+    @classmethod
+    def open(
+        cls, browser: Browser, url: str, locale: str = "en-US", width: int = 1200, height: int = 850
+    ) -> ChatPage:
+        """A new person's browser with this page."""
+        return cls(
+            browser.new_context(locale=locale, viewport={"width": width, "height": height}), url
+        )
+
+    def ask(self, question: str) -> None:
+        field = self.page.locator(INPUT)
+        field.fill(question)
+        field.press("Enter")
+        expect(field).to_have_value("")
+
+    @property
+    def stop_button(self) -> Locator:
+        return self.page.locator(".st-key-stop button")
+
+    @property
+    def answers(self) -> Locator:
+        """The answers' own containers, one a turn, oldest first."""
+        return self.page.locator('[class*="st-key-answer-"]')
+
+    @property
+    def questions(self) -> Locator:
+        return self.page.locator('[data-testid="stChatMessage"] [data-testid="stText"]')
+
+    @property
+    def receipts(self) -> Locator:
+        return self.page.locator(
+            '[data-testid="stChatMessage"] [data-testid="stCaptionContainer"]',
+            has_text=re.compile(" · "),
+        )
+
+    def answer_text(self, index: int = -1) -> str:
+        return self.answers.nth(index).inner_text() if self.answers.count() else ""
+
+    def wait_until_done(self, answers: int = 1) -> None:
+        """Until this many answers have their receipt and nothing runs."""
+        expect(self.receipts).to_have_count(answers, timeout=LIMIT_MS)
+        expect(self.stop_button).to_have_count(0)
+
+    def wait_for_text(self, text: str) -> None:
+        expect(self.answers.last).to_contain_text(text, timeout=LIMIT_MS)
+
+    def close(self) -> None:
+        self.context.close()

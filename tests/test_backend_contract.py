@@ -1,0 +1,436 @@
+"""What every backend promises, held by one suite that runs over all of them."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from llm.errors import LLMError, ShuttingDownError
+from llm.scripted_backend import Script, ScriptedBackend
+from llm.types import (
+    Backend,
+    CancelToken,
+    Delta,
+    Finish,
+    GenerationRequest,
+    Message,
+    SamplingParams,
+)
+from llm.vllm_backend import VllmBackend
+from tests.protocol_server import Exchange, ProtocolServer, refusing, saying
+from tests.tiny_model import make_tiny_model
+
+TRICKY = "你好，世界！🙂 👨‍👩‍👧 é ไทย"
+AT_ONCE_S = 1.0
+
+
+class Case(ABC):
+    """A backend, and questions that bring it into each situation."""
+
+    backend: Backend
+    tricky_is_said = True
+
+    @abstractmethod
+    def failing(self) -> GenerationRequest:
+        """A request that can't be answered."""
+
+    def busy(self) -> int:
+        """How many requests are held by whatever answers; 0 where that can't be seen."""
+        return 0
+
+    def close(self) -> None:
+        self.backend.close()
+
+
+class ScriptedCase(Case):
+    def __init__(self) -> None:
+        slow = {"tokens_per_s": 200.0, "chunk_chars": 4}
+        self.scripted = ScriptedBackend(
+            Script("{question} " * 3),
+            [
+                ("long", Script("{question} " * 999, **slow)),  # type: ignore[arg-type]
+                ("silent", Script("x", prefill_s=60)),
+                ("tricky", Script(TRICKY, chunk_chars=1)),
+                ("fail", Script("x", fail_after=1)),
+            ],
+        )
+        self.backend = self.scripted
+
+    def failing(self) -> GenerationRequest:
+        return ask("fail")
+
+    def busy(self) -> int:
+        return self.scripted.running
+
+
+class VllmCase(Case):
+    def __init__(self) -> None:
+        self.server = ProtocolServer()
+        self.server.__enter__()
+        self.server.when("", self._echo)
+        self.server.when("long", self._echo_slowly)
+        self.server.when("silent", self._silence)
+        self.server.when("tricky", saying(list(TRICKY)))
+        self.server.when("fail", refusing(500, {}))
+        self.backend = VllmBackend(self.server.url)
+
+    def failing(self) -> GenerationRequest:
+        return ask("fail")
+
+    def busy(self) -> int:
+        return sum(not exchange.over.is_set() for exchange in self.server.exchanges)
+
+    def close(self) -> None:
+        super().close()
+        self.server.stop()
+
+    @staticmethod
+    async def _echo(exchange: Exchange) -> None:
+        await saying([exchange.question, " "] * 3)(exchange)
+
+    @staticmethod
+    async def _echo_slowly(exchange: Exchange) -> None:
+        await saying([exchange.question, " "] * 999, gap_s=0.005)(exchange)
+
+    @staticmethod
+    async def _silence(exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.hold()
+
+
+class LocalCase(Case):
+    tricky_is_said = False  # its weights are random
+
+    def __init__(self, folder: Path, data_dir: Path) -> None:
+        from llm.local_backend import LocalBackend, LocalOptions
+
+        self.backend = LocalBackend(
+            LocalOptions(data_dir=data_dir, model=str(folder), slots=4, threads=1)
+        )
+
+    def failing(self) -> GenerationRequest:
+        return ask("far too long " * 999)
+
+
+KINDS = ["scripted", "vllm", "local"]
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(params=KINDS)
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
+    made: Case
+    if request.param == "scripted":
+        made = ScriptedCase()
+    elif request.param == "vllm":
+        made = VllmCase()
+    else:
+        made = LocalCase(request.getfixturevalue("tiny_folder"), tmp_path)
+    # What a first answer starts for good, such as an event loop, is no leak of a later one.
+    list(made.backend.stream(ask("first", max_tokens=1), CancelToken()))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def backend(case: Case) -> Backend:
+    return case.backend
+
+
+def ask(question: str, *, max_tokens: int = 400, temperature: float = 0.0) -> GenerationRequest:
+    params = SamplingParams(temperature=temperature, max_tokens=max_tokens, seed=7)
+    return GenerationRequest((Message("user", question),), params)
+
+
+def text_of(items: list[Delta | Finish]) -> str:
+    return "".join(item.text for item in items if isinstance(item, Delta))
+
+
+def threads() -> set[threading.Thread]:
+    return set(threading.enumerate())
+
+
+def becomes(condition: object, timeout_s: float = AT_ONCE_S) -> bool:
+    """Wait for what other threads and processes do, which have no event to wait on."""
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():  # type: ignore[operator]
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def all_is_freed(case: Case, before: set[threading.Thread]) -> bool:
+    return becomes(lambda: case.busy() == 0 and threads() <= before)
+
+
+def assert_is_an_answer(items: list[Delta | Finish]) -> Finish:
+    """Zero or more deltas, none empty, all of whole characters, then one finish."""
+    *deltas, finish = items
+    assert isinstance(finish, Finish)
+    for delta in deltas:
+        assert isinstance(delta, Delta)
+        assert delta.text
+        assert "\ufffd" not in delta.text
+        delta.text.encode("utf-8")
+    return finish
+
+
+def test_it_has_a_name_and_slots(backend: Backend) -> None:
+    assert backend.name in ("scripted", "vllm", "local")
+    assert backend.slots >= 1
+    assert backend.status().ready
+    assert backend.status().model
+
+
+def test_an_answer_is_deltas_and_then_one_finish(backend: Backend) -> None:
+    finish = assert_is_an_answer(list(backend.stream(ask("hello", max_tokens=20), CancelToken())))
+    assert finish.reason in ("stop", "length")
+    assert finish.usage.completion_tokens is not None
+    assert 0 < finish.usage.completion_tokens <= 20
+    assert finish.usage.prompt_tokens is not None
+    assert finish.usage.prompt_tokens > 0
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+def test_max_tokens_is_the_most_there_is(backend: Backend, limit: int) -> None:
+    items = list(backend.stream(ask("long", max_tokens=limit), CancelToken()))
+    finish = assert_is_an_answer(items)
+    assert finish.reason == "length"
+    assert finish.usage.completion_tokens == limit
+    assert len(items) <= limit + 1 + 1  # a held-back character may come by itself
+
+
+def test_characters_arrive_whole(case: Case) -> None:
+    items = list(case.backend.stream(ask("tricky", max_tokens=100), CancelToken()))
+    assert_is_an_answer(items)
+    if case.tricky_is_said:
+        assert text_of(items) == TRICKY
+
+
+def test_several_answers_at_once_do_not_mix(case: Case) -> None:
+    backend = case.backend
+    questions = [f"question {'abc'[n]} {n}" for n in range(3)]
+    alone = [
+        text_of(list(backend.stream(ask(question, max_tokens=40), CancelToken())))
+        for question in questions
+    ]
+    assert len(set(alone)) == 3
+    together: dict[str, str] = {}
+    line = threading.Barrier(3)
+
+    def read(question: str) -> None:
+        line.wait(5)
+        items = list(backend.stream(ask(question, max_tokens=40), CancelToken()))
+        together[question] = text_of(items)
+
+    readers = [threading.Thread(target=read, args=(question,)) for question in questions]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(30)
+    assert [together.get(question) for question in questions] == alone
+
+
+def test_a_failure_is_an_error_of_the_tree_and_the_next_question_works(case: Case) -> None:
+    before = threads()
+    with pytest.raises(LLMError) as caught:
+        list(case.backend.stream(case.failing(), CancelToken()))
+    assert str(caught.value)
+    assert all_is_freed(case, before)
+    finish = assert_is_an_answer(list(case.backend.stream(ask("hi", max_tokens=3), CancelToken())))
+    assert finish.reason in ("stop", "length")
+
+
+# Cancelling.
+
+
+def test_a_cancel_before_the_start_asks_nothing(case: Case) -> None:
+    before = threads()
+    cancel = CancelToken()
+    cancel.cancel()
+    items = list(case.backend.stream(ask("long"), cancel))
+    finish = assert_is_an_answer(items)
+    assert (finish.reason, len(items)) == ("abort", 1)
+    assert all_is_freed(case, before)
+
+
+def test_a_cancel_before_the_first_token_ends_at_once(case: Case) -> None:
+    before = threads()
+    cancel = CancelToken()
+    items: list[Delta | Finish] = []
+    reader = threading.Thread(
+        target=lambda: items.extend(case.backend.stream(ask("silent " * 60), cancel))
+    )
+    reader.start()
+    reader.join(0.03)  # on its way, or not yet: either must do
+    began_s = time.monotonic()
+    cancel.cancel()
+    reader.join(5)
+    assert time.monotonic() - began_s < AT_ONCE_S
+    assert assert_is_an_answer(items).reason == "abort"
+    assert all_is_freed(case, before)
+
+
+def test_a_cancel_in_mid_answer_keeps_what_came_and_frees_the_rest(case: Case) -> None:
+    before = threads()
+    cancel = CancelToken()
+    stream = case.backend.stream(ask("long"), cancel)
+    items: list[Delta | Finish] = [next(stream), next(stream), next(stream)]
+    began_s = time.monotonic()
+    cancel.cancel()
+    cancel.cancel()
+    rest = list(stream)
+    assert time.monotonic() - began_s < AT_ONCE_S
+    assert assert_is_an_answer(items + rest).reason == "abort"
+    assert len(rest) <= 2, "more than one token came after the cancel"
+    assert all_is_freed(case, before)
+
+
+def test_a_cancel_from_another_thread_wakes_a_waiting_reader(case: Case) -> None:
+    before = threads()
+    cancel = CancelToken()
+    items: list[Delta | Finish] = []
+    came = threading.Event()
+
+    def read() -> None:
+        for item in case.backend.stream(ask("long"), cancel):
+            items.append(item)
+            if len(items) == 3:
+                came.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert came.wait(10)
+    cancel.cancel()
+    reader.join(AT_ONCE_S)
+    assert not reader.is_alive()
+    assert assert_is_an_answer(items).reason == "abort"
+    assert all_is_freed(case, before)
+
+
+def test_a_cancel_after_the_end_changes_nothing(case: Case) -> None:
+    before = threads()
+    cancel = CancelToken()
+    stream = case.backend.stream(ask("hello", max_tokens=3), cancel)
+    items = list(stream)
+    cancel.cancel()
+    assert list(stream) == []
+    assert assert_is_an_answer(items).reason != "abort"
+    assert all_is_freed(case, before)
+
+
+def test_after_a_cancel_the_next_question_works(case: Case) -> None:
+    for _ in range(5):
+        cancel = CancelToken()
+        stream = case.backend.stream(ask("long"), cancel)
+        next(stream)
+        cancel.cancel()
+        list(stream)
+    finish = assert_is_an_answer(list(case.backend.stream(ask("hi", max_tokens=3), CancelToken())))
+    assert finish.reason in ("stop", "length")
+
+
+def test_a_cancel_leaves_other_answers_alone(case: Case) -> None:
+    other = list(case.backend.stream(ask("long one", max_tokens=60), CancelToken()))
+    items: list[Delta | Finish] = []
+    reader = threading.Thread(
+        target=lambda: items.extend(
+            case.backend.stream(ask("long one", max_tokens=60), CancelToken())
+        )
+    )
+    cancel = CancelToken()
+    stream = case.backend.stream(ask("long two"), cancel)
+    next(stream)
+    reader.start()
+    cancel.cancel()
+    assert assert_is_an_answer(list(stream)).reason == "abort"
+    reader.join(30)
+    assert text_of(items) == text_of(other)
+    assert assert_is_an_answer(items).reason == "length"
+
+
+@pytest.mark.parametrize("how", ["close", "del"])
+@pytest.mark.parametrize("pieces", [0, 3])
+def test_an_abandoned_iterator_frees_what_it_holds(case: Case, how: str, pieces: int) -> None:
+    before = threads()
+    stream = case.backend.stream(ask("long"), CancelToken())
+    for _ in range(pieces):
+        next(stream)
+    if how == "close":
+        stream.close()  # type: ignore[attr-defined]
+    else:
+        del stream
+        gc.collect()
+    assert all_is_freed(case, before)
+
+
+def test_the_cancel_token_is_let_go_at_the_end(case: Case) -> None:
+    """A token may outlive its answer: it must not keep the answer alive, or call into it."""
+    cancel = CancelToken()
+    list(case.backend.stream(ask("hello", max_tokens=2), cancel))
+    assert cancel._callbacks == []
+
+
+# Being ready.
+
+
+def test_the_status_is_quick_while_it_answers(case: Case) -> None:
+    stream = case.backend.stream(ask("long"), CancelToken())
+    next(stream)
+    took_ms = []
+    for _ in range(50):
+        began_s = time.perf_counter()
+        assert case.backend.status().ready
+        took_ms.append(1000 * (time.perf_counter() - began_s))
+    stream.close()  # type: ignore[attr-defined]
+    assert statistics.median(took_ms) < 5
+
+
+def test_prepare_may_be_called_again_and_again(case: Case) -> None:
+    before = threads()
+    began_s = time.monotonic()
+    for _ in range(20):
+        case.backend.prepare()
+    assert time.monotonic() - began_s < AT_ONCE_S
+    assert case.backend.status().ready
+    assert all_is_freed(case, before)
+
+
+def test_after_close_nothing_hangs(case: Case) -> None:
+    backend = case.backend
+    outcome: list[object] = []
+
+    def read() -> None:
+        try:
+            outcome.extend(backend.stream(ask("long"), CancelToken()))
+        except LLMError as error:
+            outcome.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert becomes(lambda: len(outcome) > 2, 10)
+    began_s = time.monotonic()
+    backend.close()
+    backend.close()
+    reader.join(5)
+    assert not reader.is_alive()
+    assert time.monotonic() - began_s < 5  # a model's memory takes its time
+    last = outcome[-1]
+    cut = isinstance(last, ShuttingDownError)
+    cut = cut or (isinstance(last, Finish) and last.reason == "abort")
+    assert cut, "an answer that was cut must not look whole"
+    backend.prepare()
+    assert not backend.status().ready
+    with pytest.raises(ShuttingDownError):
+        list(backend.stream(ask("hello"), CancelToken()))

@@ -1,0 +1,681 @@
+"""What a person can do with a conversation, and what the conversation looks like afterwards."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from llm.chat import MAX_QUEUED, Chat
+from llm.conversations import ConversationStore, Turn
+from llm.errors import (
+    EmptyQuestionError,
+    InternalError,
+    LLMError,
+    OutOfMemoryError,
+    QuestionTooLongError,
+    QueueFullError,
+    ServerUnreachableError,
+    ShuttingDownError,
+    TooManyQueuedError,
+)
+from llm.job import GenerationJob
+from llm.registry import JobRegistry
+from llm.types import Backend, Message, SamplingParams
+from tests.driven_backend import PATIENCE_S, DrivenBackend, DrivenStream, at_once, join, let_go
+
+LIMIT_CHARS = 100
+
+
+class Room:
+    """A chat with two hand-driven backends, and one conversation in it."""
+
+    def __init__(self) -> None:
+        self.local = DrivenBackend(slots=4, model="small one")
+        self.server = DrivenBackend(slots=4, model="big one")
+        self.factories: dict[str, Callable[[], Backend]] = {
+            "local": lambda: self.local,
+            "server": lambda: self.server,
+        }
+        self.store = ConversationStore()
+        self.registry = JobRegistry()
+        self.chat = Chat(self.store, self.registry, self.factories, LIMIT_CHARS)
+        self.here = self.chat.open(None)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        conversation: str | None = None,
+        backend: str = "local",
+        params: SamplingParams | None = None,
+        system_prompt: str = "",
+    ) -> None:
+        self.chat.ask(
+            conversation or self.here,
+            question,
+            person="somebody",
+            backend=backend,
+            params=params or SamplingParams(),
+            system_prompt=system_prompt,
+        )
+
+    def ask_again(self, turn: Turn, here: str | None = None) -> None:
+        self.chat.ask_again(
+            here or self.here,
+            turn.turn_id,
+            person="somebody",
+            backend=turn.backend,
+            params=turn.params,
+            system_prompt=turn.system_prompt,
+        )
+
+    def next_stream(self) -> DrivenStream:
+        return self.local.next_stream()
+
+    def answered(self, question: str, answer: str) -> Turn:
+        """Ask, answer, and wait until that is over."""
+        self.ask(question)
+        job = self.running()
+        self.next_stream().answer(answer)
+        let_go(job)
+        return self.turns()[-1]
+
+    def failed(self, question: str, error: LLMError, text: str = "") -> Turn:
+        self.ask(question)
+        job = self.running()
+        stream = self.next_stream()
+        stream.say(text)
+        stream.raise_(error)
+        let_go(job)
+        return self.turns()[-1]
+
+    def running(self) -> GenerationJob:
+        job = self.chat.job(self.here)
+        assert job is not None
+        return job
+
+    def turns(self) -> tuple[Turn, ...]:
+        return self.chat.turns(self.here)
+
+    def transcript(self) -> list[tuple[str, str, str]]:
+        return [(turn.question, turn.state, turn.text) for turn in self.turns()]
+
+    def close(self) -> None:
+        self.registry.close()
+        self.local.close()
+        self.server.close()
+
+
+@pytest.fixture
+def room() -> Iterator[Room]:
+    room = Room()
+    yield room
+    room.close()
+
+
+def reason(turn: Turn) -> str:
+    assert turn.receipt is not None
+    return turn.receipt.finish.reason
+
+
+def told(stream: DrivenStream) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in stream.request.messages]
+
+
+# Questions
+
+
+@pytest.mark.parametrize("question", ["", " ", " \n\t\u3000 "])
+def test_nothing_asked_is_refused_and_nothing_added(room: Room, question: str) -> None:
+    with pytest.raises(EmptyQuestionError):
+        room.ask(question)
+    assert room.turns() == ()
+    assert room.chat.job(room.here) is None
+
+
+def test_a_question_too_long_is_refused_and_nothing_added(room: Room) -> None:
+    with pytest.raises(QuestionTooLongError) as refusal:
+        room.ask("x" * (LIMIT_CHARS + 3))
+    assert refusal.value.values == {"chars": 103, "limit": 100, "over": 3}
+    assert room.turns() == ()
+    assert room.chat.job(room.here) is None
+
+
+def test_a_question_of_just_the_allowed_length_is_answered(room: Room) -> None:
+    assert room.answered("x" * LIMIT_CHARS, "ok").text == "ok"
+
+
+def test_a_question_is_kept_as_typed_and_its_answer_with_a_receipt(room: Room) -> None:
+    turn = room.answered("  why?\n", "Because.")
+    assert (turn.question, turn.text, turn.state, turn.error) == (
+        "  why?\n",
+        "Because.",
+        "ended",
+        None,
+    )
+    assert turn.receipt is not None
+    assert turn.receipt.model == "small one"
+    assert reason(turn) == "stop"
+
+
+@pytest.mark.parametrize("answer", ["", "\n", "```python\nprint("])
+def test_after_an_odd_answer_the_next_question_works(room: Room, answer: str) -> None:
+    assert room.answered("first", answer).text == answer
+    assert room.answered("second", "fine").text == "fine"
+
+
+def test_a_turn_and_its_job_can_be_matched(room: Room) -> None:
+    room.ask("why?")
+    assert room.running().request.request_id == room.turns()[0].turn_id
+
+
+# Queueing
+
+
+def test_questions_asked_meanwhile_are_answered_next_and_in_order(room: Room) -> None:
+    for question in ("one", "two", "three"):
+        room.ask(question)
+    assert [turn.state for turn in room.turns()] == ["running", "queued", "queued"]
+    for question in ("one", "two", "three"):
+        job, stream = room.running(), room.next_stream()
+        assert stream.question == question
+        stream.answer(f"{question}!")
+        let_go(job)
+    assert room.transcript() == [
+        ("one", "ended", "one!"),
+        ("two", "ended", "two!"),
+        ("three", "ended", "three!"),
+    ]
+    assert room.chat.job(room.here) is None
+
+
+def test_a_queued_question_is_told_the_answer_it_waited_for(room: Room) -> None:
+    room.ask("one")
+    room.ask("two")
+    room.next_stream().answer("one!")
+    assert told(room.next_stream()) == [("user", "one"), ("assistant", "one!"), ("user", "two")]
+
+
+def test_enough_queued_questions_are_enough(room: Room) -> None:
+    room.ask("running")
+    for number in range(MAX_QUEUED):
+        room.ask(f"queued {number}")
+    with pytest.raises(TooManyQueuedError) as refusal:
+        room.ask("one too many")
+    assert refusal.value.values == {"limit": MAX_QUEUED}
+    assert len(room.turns()) == 1 + MAX_QUEUED
+    assert all(turn.question != "one too many" for turn in room.turns())
+
+
+def test_a_queued_question_can_be_withdrawn(room: Room) -> None:
+    for question in ("one", "two", "three"):
+        room.ask(question)
+    room.chat.withdraw(room.here, room.turns()[1].turn_id)
+    room.next_stream().answer("one!")
+    assert room.next_stream().question == "three"
+    assert [turn.question for turn in room.turns()] == ["one", "three"]
+
+
+def test_only_a_queued_question_can_be_withdrawn(room: Room) -> None:
+    ended = room.answered("one", "one!")
+    room.ask("two")
+    running = room.turns()[-1]
+    for turn_id in (ended.turn_id, running.turn_id, "unknown"):
+        room.chat.withdraw(room.here, turn_id)
+    assert [turn.question for turn in room.turns()] == ["one", "two"]
+
+
+def test_two_tabs_that_ask_at_once_get_two_turns_one_after_the_other(room: Room) -> None:
+    for _ in range(20):
+        room.here = room.chat.open(None)
+        at_once(lambda: room.ask("left"), lambda: room.ask("right"))
+        assert [turn.state for turn in room.turns()] == ["running", "queued"]
+        job, first = room.running(), room.next_stream()
+        first.answer(f"to {first.question}")
+        let_go(job)
+        job, second = room.running(), room.next_stream()
+        assert told(second) == [
+            ("user", first.question),
+            ("assistant", f"to {first.question}"),
+            ("user", second.question),
+        ]
+        second.answer(f"to {second.question}")
+        let_go(job)
+        assert sorted(turn.question for turn in room.turns()) == ["left", "right"]
+        assert all(turn.text == f"to {turn.question}" for turn in room.turns())
+
+
+def test_while_one_tab_asks_another_waits(room: Room) -> None:
+    asking, go_on, through = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> Backend:
+        asking.set()
+        assert go_on.wait(PATIENCE_S)
+        return room.local
+
+    def ask_too() -> None:
+        assert asking.wait(PATIENCE_S)
+        room.ask("two")
+        through.set()
+
+    room.factories["slow"] = slow
+    tabs = [
+        threading.Thread(target=lambda: room.ask("one", backend="slow")),
+        threading.Thread(target=ask_too),
+    ]
+    for tab in tabs:
+        tab.start()
+    overtaken = through.wait(0.2)
+    go_on.set()
+    for tab in tabs:
+        join(tab)
+    assert not overtaken
+    assert room.transcript() == [("one", "running", ""), ("two", "queued", "")]
+
+
+def test_an_ask_at_the_very_end_of_an_answer_is_not_forgotten(room: Room) -> None:
+    for _ in range(50):
+        room.here = room.chat.open(None)
+        room.ask("one")
+        job, stream = room.running(), room.next_stream()
+        at_once(lambda stream=stream: stream.answer("one!"), lambda: room.ask("two"))
+        let_go(job)
+        second = room.next_stream()
+        assert second.question == "two"
+        second.answer("two!")
+
+
+# Stop
+
+
+def test_stop_then_ask_at_once_gives_one_question_and_one_answer_a_turn(room: Room) -> None:
+    room.ask("one")
+    room.next_stream().say("Once upon")
+    room.chat.stop(room.here)
+    room.ask("two")
+    stream = room.next_stream()
+    assert told(stream) == [("user", "one"), ("assistant", "Once upon"), ("user", "two")]
+    job = room.running()
+    stream.answer("Sure.")
+    let_go(job)
+    assert room.transcript() == [("one", "ended", "Once upon"), ("two", "ended", "Sure.")]
+    assert [reason(turn) for turn in room.turns()] == ["abort", "stop"]
+
+
+def test_stop_lets_the_queued_question_come_next(room: Room) -> None:
+    room.ask("one")
+    room.ask("two")
+    room.chat.stop(room.here)
+    room.next_stream()
+    assert room.next_stream().question == "two"
+
+
+def test_stop_where_nothing_runs_does_nothing(room: Room) -> None:
+    room.chat.stop(room.here)
+    room.answered("one", "one!")
+    room.chat.stop(room.here)
+    room.chat.stop("unknown")
+    assert room.transcript() == [("one", "ended", "one!")]
+
+
+def test_stop_leaves_other_conversations_alone(room: Room) -> None:
+    other = room.chat.open(None)
+    room.ask("mine")
+    room.next_stream().say("my answer")
+    room.ask("yours", conversation=other)
+    theirs = room.next_stream()
+    theirs.say("your")
+    mine = room.running()
+    room.chat.stop(room.here)
+    assert let_go(mine).text == "my answer"
+    job = room.chat.job(other)
+    assert job is not None
+    theirs.answer(" answer")
+    let_go(job)
+    (turn,) = room.chat.turns(other)
+    assert (turn.text, reason(turn)) == ("your answer", "stop")
+
+
+# Clear
+
+
+def test_clear_forgets_all_and_stops_the_answer(room: Room) -> None:
+    room.answered("one", "one!")
+    room.ask("two")
+    room.ask("three")
+    job = room.running()
+    room.next_stream().say("old")
+    room.chat.clear(room.here)
+    assert room.turns() == ()
+    let_go(job)
+    assert room.turns() == ()
+    assert room.chat.job(room.here) is None
+    assert room.chat.open(room.here) == room.here
+    assert [stream.question for stream in room.local.streams] == ["one", "two"]
+
+
+def test_clear_then_ask_at_once_answers_the_new_question_only(room: Room) -> None:
+    room.ask("old")
+    room.ask("old and queued")
+    old = room.running()
+    room.next_stream().say("old answer")
+    room.chat.clear(room.here)
+    room.ask("new")
+    stream = room.next_stream()
+    assert told(stream) == [("user", "new")]
+    job = room.running()
+    stream.answer("new answer")
+    let_go(old)
+    let_go(job)
+    assert room.transcript() == [("new", "ended", "new answer")]
+
+
+def test_after_clear_a_backend_that_is_slow_to_let_go_cannot_bring_the_old_answer_back(
+    room: Room,
+) -> None:
+    with DrivenBackend(ignores_cancel=True) as slow:
+        room.factories["slow"] = lambda: slow
+        room.ask("old", backend="slow")
+        old, stream = room.running(), slow.next_stream()
+        stream.say("old")
+        room.chat.clear(room.here)
+        room.ask("new")
+        assert room.transcript() == [("new", "queued", "")]
+        stream.say(" answer")
+        old.save_partial()
+        assert room.transcript() == [("new", "queued", "")]
+        stream.finish()
+        let_go(old)
+        job = room.running()
+        room.next_stream().answer("new answer")
+        let_go(job)
+        assert room.transcript() == [("new", "ended", "new answer")]
+
+
+def test_clear_does_not_stop_what_another_tab_asks_right_after(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.ask("old")
+    old, stream = room.running(), room.next_stream()
+
+    def end_by_itself_and_ask() -> None:
+        stream.answer("old answer")
+        let_go(old)
+        room.ask("new")
+
+    meanwhile = threading.Thread(target=end_by_itself_and_ask)
+    forget, get = room.store.clear, room.registry.get
+
+    def forget_then_look_late(conversation_id: str) -> None:
+        forget(conversation_id)
+        monkeypatch.setattr(room.registry, "get", look_late)
+
+    def look_late(conversation_id: str) -> GenerationJob | None:
+        monkeypatch.setattr(room.registry, "get", get)
+        meanwhile.start()
+        meanwhile.join(0.2)  # it waits for Clear to be over; otherwise it is through by now
+        return get(conversation_id)
+
+    monkeypatch.setattr(room.store, "clear", forget_then_look_late)
+    room.chat.clear(room.here)
+    join(meanwhile)
+    job = room.running()
+    assert not job.cancelled
+    room.next_stream().answer("new answer")
+    let_go(job)
+    assert room.transcript() == [("new", "ended", "new answer")]
+
+
+# Failures
+
+
+def test_out_of_memory_keeps_the_text_and_the_next_question_works(room: Room) -> None:
+    turn = room.failed("one", OutOfMemoryError(model="small one"), text="So far")
+    assert (turn.state, turn.text) == ("ended", "So far")
+    assert type(turn.error) is OutOfMemoryError
+    assert reason(turn) == "error"
+    assert room.answered("two", "fine").text == "fine"
+
+
+@pytest.mark.parametrize(
+    ("raised", "shown"),
+    [
+        (ServerUnreachableError(url="http://x"), ServerUnreachableError),
+        (RuntimeError("sk-secret"), InternalError),
+        (KeyError("sk-secret"), InternalError),
+    ],
+)
+def test_a_backend_that_cannot_be_made_ends_its_turn_and_the_next_works(
+    room: Room, raised: Exception, shown: type[LLMError]
+) -> None:
+    def broken() -> Backend:
+        raise raised
+
+    room.factories["broken"] = broken
+    room.ask("one", backend="broken")
+    (turn,) = room.turns()
+    assert turn.state == "ended"
+    assert type(turn.error) is shown
+    assert "sk-secret" not in f"{turn.error} {turn.error.values}"
+    assert reason(turn) == "error"
+    assert room.chat.job(room.here) is None
+    assert room.answered("two", "fine").text == "fine"
+
+
+def test_a_backend_nobody_knows_ends_its_turn(room: Room) -> None:
+    room.ask("one", backend="no such thing")
+    assert isinstance(room.turns()[0].error, InternalError)
+    assert room.answered("two", "fine").text == "fine"
+
+
+def test_a_queued_question_that_cannot_be_handed_over_does_not_hold_up_the_next(
+    room: Room,
+) -> None:
+    room.ask("one")
+    room.ask("two", backend="no such thing")
+    room.ask("three")
+    room.next_stream().answer("one!")
+    stream = room.next_stream()
+    assert stream.question == "three"
+    job = room.running()
+    stream.answer("three!")
+    let_go(job)
+    assert [turn.state for turn in room.turns()] == ["ended"] * 3
+    assert [turn.error is None for turn in room.turns()] == [True, False, True]
+
+
+def test_a_script_run_that_is_ended_in_mid_ask_does_not_block_the_conversation(
+    room: Room,
+) -> None:
+    class Rerun(BaseException):
+        """As Streamlit raises it to end a script run."""
+
+    def interrupted() -> Backend:
+        raise Rerun
+
+    room.factories["interrupted"] = interrupted
+    with pytest.raises(Rerun):
+        room.ask("one", backend="interrupted")
+    assert [turn.state for turn in room.turns()] == ["ended"]
+    assert room.answered("two", "fine").text == "fine"
+
+
+def test_a_full_line_ends_the_turn_with_a_sentence(room: Room) -> None:
+    room.registry = JobRegistry(max_waiting=0)
+    room.chat = Chat(room.store, room.registry, room.factories)
+    room.ask("one")
+    (turn,) = room.turns()
+    assert (turn.state, type(turn.error)) == ("ended", QueueFullError)
+    assert room.chat.job(room.here) is None
+
+
+def test_closing_ends_all_that_is_running_or_queued(room: Room) -> None:
+    room.ask("one")
+    room.ask("two")
+    room.next_stream().say("So far")
+    room.registry.close()
+    room.ask("three")
+    assert [(t.question, t.state, t.text) for t in room.turns()] == [
+        ("one", "ended", "So far"),
+        ("two", "ended", ""),
+        ("three", "ended", ""),
+    ]
+    assert all(isinstance(turn.error, ShuttingDownError) for turn in room.turns())
+
+
+# What the model is told
+
+
+def test_history_has_the_system_prompt_first_and_the_question_last(room: Room) -> None:
+    room.answered("one", "one!")
+    room.ask("two", system_prompt="Be brief.")
+    assert room.next_stream().request.messages == (
+        Message("system", "Be brief."),
+        Message("user", "one"),
+        Message("assistant", "one!"),
+        Message("user", "two"),
+    )
+
+
+def test_a_blank_system_prompt_is_none(room: Room) -> None:
+    room.ask("one", system_prompt=" \n")
+    assert told(room.next_stream()) == [("user", "one")]
+
+
+def test_history_leaves_out_unanswered_turns_and_reasoning_and_keeps_stopped_partials(
+    room: Room,
+) -> None:
+    room.failed("failed", ServerUnreachableError(url="u"))
+    room.answered("blank", " \n")
+    room.ask("stopped")
+    job, stream = room.running(), room.next_stream()
+    stream.say("secret thoughts", "reasoning")
+    stream.say("Once upon")
+    room.chat.stop(room.here)
+    let_go(job)
+    room.failed("cut", OutOfMemoryError(model="m"), text="Nearly")
+    room.ask("now")
+    assert told(room.next_stream()) == [
+        ("user", "stopped"),
+        ("assistant", "Once upon"),
+        ("user", "cut"),
+        ("assistant", "Nearly"),
+        ("user", "now"),
+    ]
+    assert room.turns()[2].reasoning == "secret thoughts"
+
+
+def test_the_backend_can_be_switched_between_turns(room: Room) -> None:
+    room.answered("one", "one!")
+    room.ask("two", backend="server")
+    job, stream = room.running(), room.server.next_stream()
+    assert told(stream) == [("user", "one"), ("assistant", "one!"), ("user", "two")]
+    stream.answer("two!")
+    let_go(job)
+    models = [turn.receipt.model for turn in room.turns() if turn.receipt]
+    assert models == ["small one", "big one"]
+    assert [turn.backend for turn in room.turns()] == ["local", "server"]
+    assert [stream.question for stream in room.local.streams] == ["one"]
+
+
+def test_a_queued_question_keeps_the_choices_it_was_asked_with(room: Room) -> None:
+    cold, hot = SamplingParams(temperature=0, seed=1), SamplingParams(temperature=2)
+    room.ask("one", params=cold)
+    room.ask("two", params=hot, backend="server", system_prompt="Be wild.")
+    first = room.next_stream()
+    first.answer("one!")
+    second = room.server.next_stream()
+    assert first.request.params == cold
+    assert second.request.params == hot
+    assert second.request.messages[0] == Message("system", "Be wild.")
+    assert [turn.params for turn in room.turns()] == [cold, hot]
+
+
+# Ask again
+
+
+def test_ask_again_replaces_a_failed_turn_without_text(room: Room) -> None:
+    params = SamplingParams(temperature=0.1)
+    room.ask("why?", params=params, system_prompt="Be brief.")
+    job = room.running()
+    room.next_stream().raise_(ServerUnreachableError(url="u"))
+    let_go(job)
+    (failed,) = room.turns()
+    room.ask_again(failed)
+    job, stream = room.running(), room.next_stream()
+    assert told(stream) == [("system", "Be brief."), ("user", "why?")]
+    assert stream.request.params == params
+    stream.answer("Because.")
+    let_go(job)
+    (turn,) = room.turns()
+    assert (turn.question, turn.text, turn.error) == ("why?", "Because.", None)
+    assert turn.turn_id != failed.turn_id
+
+
+def test_ask_again_keeps_a_partial_answer(room: Room) -> None:
+    turn = room.failed("why?", OutOfMemoryError(model="m"), text="Becau")
+    room.ask_again(turn)
+    job = room.running()
+    room.next_stream().answer("Because.")
+    let_go(job)
+    assert room.transcript() == [("why?", "ended", "Becau"), ("why?", "ended", "Because.")]
+
+
+def test_ask_again_loses_no_question_when_enough_are_queued(room: Room) -> None:
+    failed = room.failed("why?", ServerUnreachableError(url="u"))
+    room.ask("running")
+    for number in range(MAX_QUEUED):
+        room.ask(f"queued {number}")
+    with pytest.raises(TooManyQueuedError):
+        room.ask_again(failed)
+    assert room.turns()[0] == failed
+
+
+def test_asking_again_twice_at_once_asks_once(room: Room) -> None:
+    failed = room.failed("why?", ServerUnreachableError(url="u"))
+    at_once(*[lambda: room.ask_again(failed)] * 4)
+    assert room.transcript() == [("why?", "running", "")]
+
+
+def test_only_an_ended_turn_can_be_asked_again(room: Room) -> None:
+    room.ask("running")
+    room.ask("queued")
+    for turn in room.turns():
+        room.ask_again(turn)
+    stranger = replace(room.turns()[0], turn_id="unknown")
+    room.ask_again(stranger)
+    room.ask_again(stranger, here="unknown")
+    assert [turn.question for turn in room.turns()] == ["running", "queued"]
+
+
+# Conversations
+
+
+def test_an_unknown_conversation_opens_as_a_new_one(room: Room) -> None:
+    for unknown in (None, "", "guessed"):
+        opened = room.chat.open(unknown)
+        assert opened not in (unknown, room.here)
+        assert room.chat.turns(opened) == ()
+    assert room.chat.open(room.here) == room.here
+
+
+def test_ahead_of_counts_those_in_line_before(room: Room) -> None:
+    room.local.slots = 1
+    for number in range(3):
+        conversation = room.chat.open(None)
+        room.ask(f"before {number}", conversation=conversation)
+    room.ask("mine")
+    # All asked by the same person: first come, first served.
+    assert room.chat.ahead_of(room.running()) == 2
+
+
+def test_many_conversations_leave_no_locks_behind(room: Room) -> None:
+    for _ in range(50):
+        room.here = room.chat.open(None)
+        room.answered("one", "one!")
+    gc.collect()
+    assert dict(room.chat._locks) == {}

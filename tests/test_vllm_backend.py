@@ -1,0 +1,1070 @@
+"""The vLLM backend against a real local server that behaves well, oddly and badly."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+
+import pytest
+
+from llm.errors import (
+    ConnectionLostError,
+    ContextOverflowError,
+    LLMError,
+    MissingPackageError,
+    NotAllowedError,
+    ServerBusyError,
+    ServerFaultError,
+    ServerGarbageError,
+    ServerHostUnknownError,
+    ServerKeyError,
+    ServerModelUnknownError,
+    ServerTimeoutError,
+    ServerUnreachableError,
+    SettingsError,
+    ShuttingDownError,
+    StalledError,
+)
+from llm.types import (
+    CancelToken,
+    Delta,
+    Finish,
+    GenerationRequest,
+    Message,
+    SamplingParams,
+    Usage,
+)
+from llm.vllm_backend import PIECES_WAITING, VllmBackend
+from tests.protocol_server import (
+    MODEL,
+    Exchange,
+    Handler,
+    ProtocolServer,
+    chunk,
+    refusing,
+    saying,
+    sending,
+    usage_chunk,
+)
+
+SECRET = "sk-very-secret-0123456789"
+
+
+@pytest.fixture
+def server() -> Iterator[ProtocolServer]:
+    with ProtocolServer() as running:
+        yield running
+
+
+@pytest.fixture
+def backend(server: ProtocolServer) -> Iterator[VllmBackend]:
+    made = VllmBackend(server.url, first_token_timeout_s=10, idle_timeout_s=10)
+    yield made
+    made.close()
+
+
+def ask(question: str, **params: object) -> GenerationRequest:
+    return GenerationRequest((Message("user", question),), SamplingParams(**params))  # type: ignore[arg-type]
+
+
+def answer(backend: VllmBackend, question: str = "hi", **params: object) -> tuple[str, str, Finish]:
+    """The text, the reasoning and the finish."""
+    *deltas, finish = backend.stream(ask(question, **params), CancelToken())
+    assert isinstance(finish, Finish)
+    assert all(isinstance(delta, Delta) for delta in deltas)
+    said = {"text": "", "reasoning": ""}
+    for delta in deltas:
+        assert isinstance(delta, Delta)
+        said[delta.kind] += delta.text
+    return said["text"], said["reasoning"], finish
+
+
+def failure(backend: VllmBackend, question: str = "hi", **params: object) -> tuple[str, LLMError]:
+    """What had come, and how it failed."""
+    items: list[Delta | Finish] = []
+    stream = backend.stream(ask(question, **params), CancelToken())
+    with pytest.raises(LLMError) as caught:
+        items.extend(stream)
+    assert all(isinstance(item, Delta) for item in items), "it finished as if all were well"
+    return "".join(item.text for item in items if isinstance(item, Delta)), caught.value
+
+
+def wait_for(condition: object, timeout_s: float = 5.0) -> bool:
+    """Wait for another thread's doing that has no event to wait on."""
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():  # type: ignore[operator]
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def test_an_answer_arrives_whole_with_its_usage(backend: VllmBackend) -> None:
+    text, reasoning, finish = answer(backend)
+    assert text == "Hello, world!"
+    assert reasoning == ""
+    assert finish == Finish("stop", Usage(7, 4))
+
+
+def test_the_request_says_all_that_was_asked(server: ProtocolServer, backend: VllmBackend) -> None:
+    messages = (Message("system", "Be brief."), Message("user", "你好 hi"))
+    params = SamplingParams(temperature=0.0, top_p=0.5, max_tokens=3, seed=42)
+    list(backend.stream(GenerationRequest(messages, params), CancelToken()))
+    body = server.exchanges[0].body
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "你好 hi"},
+    ]
+    wanted = {"model": MODEL, "temperature": 0, "top_p": 0.5, "max_tokens": 3, "seed": 42}
+    assert {name: body[name] for name in wanted} == wanted
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+
+
+def test_no_seed_is_sent_where_none_is_wanted(server: ProtocolServer, backend: VllmBackend) -> None:
+    answer(backend)
+    assert "seed" not in server.exchanges[0].body
+
+
+def test_openais_own_environment_goes_nowhere(
+    server: ProtocolServer, backend: VllmBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    assert answer(backend)[0] == "Hello, world!"
+    headers = server.exchanges[0].headers
+    assert "authorization" not in headers
+    assert SECRET not in str(headers)
+
+
+def test_requests_to_this_machine_do_not_go_through_a_proxy(
+    server: ProtocolServer, backend: VllmBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert answer(backend)[0] == "Hello, world!"
+
+
+@pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/", "/v1?key=x", "/v1#top"])
+def test_the_address_may_be_written_in_several_ways(server: ProtocolServer, tail: str) -> None:
+    backend = VllmBackend(f" http://127.0.0.1:{server.port}{tail} ")
+    try:
+        assert answer(backend)[0] == "Hello, world!"
+        assert backend.url == server.url
+    finally:
+        backend.close()
+
+
+def test_a_user_in_the_address_is_sent_and_never_shown(server: ProtocolServer) -> None:
+    server.when("secret", refusing(400, {"error": {"message": f"pass w:rd of {SECRET}"}}))
+    backend = VllmBackend(f"http://me:w%3Ard@127.0.0.1:{server.port}/v1")
+    try:
+        assert answer(backend)[0] == "Hello, world!"
+        assert server.exchanges[0].headers["authorization"] == "Basic bWU6dzpyZA=="
+        _, error = failure(backend, "secret")
+        assert "w:rd" not in str(error)
+        assert backend.url == server.url
+    finally:
+        backend.close()
+
+
+# What servers send.
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_reasoning_is_told_apart_from_the_answer(
+    server: ProtocolServer, backend: VllmBackend, field: str
+) -> None:
+    events = [chunk({field: "Hmm"}), chunk({field: ", ", "content": None}), chunk({field: "so"})]
+    server.when("why", sending(*events, chunk({"content": "42"}), chunk({}, "stop")))
+    text, reasoning, finish = answer(backend, "why")
+    assert (text, reasoning, finish.reason) == ("42", "Hmm, so", "stop")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("stop", "stop"), ("length", "length"), ("tool_calls", "stop"), ("content_filter", "stop")],
+)
+def test_finish_reasons_are_put_into_our_words(
+    server: ProtocolServer, backend: VllmBackend, said: str, meant: str
+) -> None:
+    server.when("end", sending(chunk({"content": "so"}), chunk({}, said)))
+    assert answer(backend, "end")[2].reason == meant
+
+
+ODD_BUT_LEGAL: dict[str, tuple[object, ...]] = {
+    "no choices": ({"id": "x"},),
+    "choices null": ({"choices": None},),
+    "choices empty": ({"choices": []},),
+    "choices of another type": ({"choices": {"0": {}}}, {"choices": "a"}, {"choices": [None, 3]}),
+    "a null chunk": ("null",),
+    "a chunk that is a list, a number, a text": ("[]", "3", '"x"'),
+    "delta null": ({"choices": [{"index": 0, "delta": None}]},),
+    "delta missing": ({"choices": [{"index": 0}]},),
+    "content null or of another type": (chunk({"content": None}), chunk({"content": {"a": 1}})),
+    "role only": (chunk({"role": "assistant"}),),
+    "usage in the middle": (usage_chunk(7, 1), chunk({}, usage={"prompt_tokens": "x"})),
+    "usage of another type": ({"choices": [], "usage": [1]},),
+    "another choice first": (
+        {"choices": [{"index": 1, "delta": {"content": "NO"}, "finish_reason": "length"}]},
+    ),
+    "tool calls": (chunk({"tool_calls": [{"index": 0}]}),),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_BUT_LEGAL.values(), ids=ODD_BUT_LEGAL.keys())
+def test_odd_chunks_do_not_harm_the_answer(
+    server: ProtocolServer, backend: VllmBackend, odd: tuple[object, ...]
+) -> None:
+    good = (chunk({"content": "He"}), *odd, chunk({"content": "llo"}), *odd, chunk({}, "stop"))
+    server.when("odd", sending(*odd, *good, usage_chunk(7, 2), *odd))
+    text, reasoning, finish = answer(backend, "odd")
+    assert (text, reasoning, finish.reason) == ("Hello", "", "stop")
+    assert finish.usage.prompt_tokens == 7
+
+
+def test_choice_0_is_read_wherever_it_stands(server: ProtocolServer, backend: VllmBackend) -> None:
+    both = {
+        "choices": [
+            {"index": 1, "delta": {"content": "NO"}},
+            {"index": 0, "delta": {"content": "yes"}, "finish_reason": "stop"},
+        ]
+    }
+    server.when("two", sending(both))
+    assert answer(backend, "two")[0] == "yes"
+
+
+def test_content_in_parts_is_joined(server: ProtocolServer, backend: VllmBackend) -> None:
+    parts = [{"type": "text", "text": "He"}, {"type": "image"}, None, {"type": "text", "text": "y"}]
+    server.when("parts", sending(chunk({"content": parts}), chunk({}, "stop")))
+    assert answer(backend, "parts")[0] == "Hey"
+
+
+def test_a_missing_done_and_a_missing_usage_are_fine(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.when("bare", sending(chunk({"content": "ok"}), chunk({}, "stop"), done=False))
+    text, _, finish = answer(backend, "bare")
+    assert (text, finish) == ("ok", Finish("stop", Usage()))
+
+
+def test_comments_and_other_events_are_passed_over(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.part(
+            b": keep-alive\n\nevent: ping\ndata: {}\n\nid: 3\nretry: 5\n\n: ping\n\n"
+        )
+        await exchange.say("ok")
+        await exchange.part(b": keep-alive\r\n\r\n")
+        await exchange.say(None, finish="stop")
+        await exchange.end()
+
+    server.when("comments", handler)
+    assert answer(backend, "comments")[0] == "ok"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_bytes_may_be_cut_anywhere(server: ProtocolServer, backend: VllmBackend, size: int) -> None:
+    whole = "你好，世界！🙂 👨‍👩‍👧 é ไทย"
+    frame = f'data: {{"choices":[{{"index":0,"delta":{{"content":"{whole}"}}}}]}}\n\n'.encode()
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.head()
+        for at in range(0, len(frame), size):
+            await exchange.part(frame[at : at + size])
+        await exchange.say(None, finish="stop")
+        await exchange.end()
+
+    server.when("cut", handler)
+    assert answer(backend, "cut")[0] == whole
+
+
+def test_an_emoji_whose_halves_come_apart_is_whole(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    halves = [r'{"choices":[{"delta":{"content":"a\ud83d"}}]}']
+    halves += [r'{"choices":[{"delta":{"content":"\ude42b"}}]}']
+    lone = [r'{"choices":[{"delta":{"content":"\ude42c\ud83d"}}]}']
+    server.when("halves", sending(*halves, *lone, chunk({}, "stop")))
+    text = answer(backend, "halves")[0]
+    assert text == "a🙂bc"
+    text.encode("utf-8")
+
+
+def test_an_empty_answer_that_finished_is_an_answer(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.when("empty", sending(chunk({"role": "assistant", "content": ""}), chunk({}, "stop")))
+    assert answer(backend, "empty") == ("", "", Finish("stop", Usage()))
+
+
+def test_a_server_that_never_closes_after_the_finish_does_not_hold_the_answer(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.say("ok", finish="stop")
+        await exchange.hold()
+
+    server.when("linger", handler)
+    began_s = time.monotonic()
+    text, _, finish = answer(backend, "linger")
+    assert (text, finish.reason) == ("ok", "stop")
+    assert time.monotonic() - began_s < 5
+    assert server.exchange().gone.wait(2)
+
+
+def test_a_connection_cut_after_the_finish_harms_nothing(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.say("ok", finish="stop")
+        exchange.cut()
+
+    server.when("late cut", handler)
+    assert answer(backend, "late cut")[0] == "ok"
+
+
+# What goes wrong inside a stream.
+
+
+async def html_page(exchange: Exchange) -> None:
+    await exchange.answer(200, "<html><body>Please log in to use the model</body></html>")
+
+
+async def plain_json(exchange: Exchange) -> None:
+    await exchange.answer(200, {"choices": [{"message": {"content": "hi"}}]})
+
+
+async def bad_bytes(exchange: Exchange) -> None:
+    await exchange.head()
+    await exchange.part(b"data: \xff\xfe\xfa\n\n")
+    await exchange.end()
+
+
+async def bad_gzip(exchange: Exchange) -> None:
+    await exchange.head(content_encoding="gzip")
+    await exchange.part(b"data: this is not gzip\n\n")
+    await exchange.end()
+
+
+async def not_http(exchange: Exchange) -> None:
+    await exchange.raw(b"SSH-2.0-OpenSSH_9.6\r\n")
+    exchange.cut()
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        html_page,
+        plain_json,
+        bad_bytes,
+        bad_gzip,
+        sending("{this is not JSON"),
+        sending("plain words"),
+        sending(),
+        sending(done=False),
+        sending(chunk({"role": "assistant"})),
+        refusing(404, {"detail": "Not Found"}),
+        refusing(404, "<html>no model page here</html>"),
+        refusing(405, {"detail": "Method Not Allowed"}),
+    ],
+)
+def test_what_is_not_the_protocol_is_called_so(
+    server: ProtocolServer, backend: VllmBackend, handler: Handler
+) -> None:
+    server.when("bad", handler)
+    text, error = failure(backend, "bad")
+    assert text == ""
+    assert type(error) is ServerGarbageError
+    assert error.values == {"url": server.url}
+
+
+def test_garbage_after_text_keeps_the_text(server: ProtocolServer, backend: VllmBackend) -> None:
+    server.when("bad", sending(chunk({"content": "so far"}), "{oops"))
+    text, error = failure(backend, "bad")
+    assert text == "so far"
+    assert type(error) is ServerGarbageError
+
+
+async def cut_before_text(exchange: Exchange) -> None:
+    await exchange.head()
+    exchange.cut()
+
+
+async def cut_before_head(exchange: Exchange) -> None:
+    exchange.cut()
+
+
+@pytest.mark.parametrize("handler", [cut_before_text, cut_before_head, not_http])
+def test_a_connection_cut_before_the_text_is_called_so(
+    server: ProtocolServer, backend: VllmBackend, handler: Handler
+) -> None:
+    server.when("cut", handler)
+    assert type(failure(backend, "cut")[1]) is ConnectionLostError
+
+
+def test_a_connection_cut_in_mid_answer_keeps_the_text(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.say("half an ")
+        await exchange.say("answer")
+        exchange.cut()
+
+    server.when("cut", handler)
+    text, error = failure(backend, "cut")
+    # A reset may overtake what was sent; what came is never lost, and never more than was sent.
+    assert "half an answer".startswith(text)
+    assert type(error) is ConnectionLostError
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_text_without_a_finish_reason_counts_as_cut_short(
+    server: ProtocolServer, backend: VllmBackend, done: bool
+) -> None:
+    server.when("short", sending(chunk({"content": "half"}), done=done))
+    text, error = failure(backend, "short")
+    assert text == "half"
+    assert type(error) is ConnectionLostError
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        ({"error": {"message": "CUDA error", "code": 500}}, ServerFaultError),
+        ({"error": {"message": "CUDA error", "code": None}}, ServerFaultError),
+        ({"error": "something broke"}, ServerFaultError),
+        ({"object": "error", "message": "broke", "code": 500}, ServerFaultError),
+        ({"error": {"message": "too many", "code": 429}}, ServerBusyError),
+        ({"error": {"message": "bad tool", "code": "400"}}, NotAllowedError),
+        (chunk({}, "error"), ServerFaultError),
+        (chunk({}, "abort"), ConnectionLostError),
+    ],
+)
+def test_an_error_object_inside_the_stream_is_an_error(
+    server: ProtocolServer, backend: VllmBackend, event: object, kind: type[LLMError]
+) -> None:
+    server.when("err", sending(chunk({"content": "so far"}), event))
+    text, error = failure(backend, "err")
+    assert text == "so far"
+    assert type(error) is kind
+
+
+def test_an_overflow_told_inside_a_stream_is_not_asked_again_after_text(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    message = "This model's maximum context length is 2048 tokens, you have 30 input tokens"
+    error_event = {"error": {"message": message, "code": 400}}
+    server.when("err", sending(chunk({"content": "once"}), error_event))
+    text, error = failure(backend, "err")
+    assert text == "once"
+    assert type(error) is ContextOverflowError
+    assert len(server.exchanges) == 1
+
+
+# Silence.
+
+
+def test_silence_after_some_text_is_a_stall_and_ends_the_request(server: ProtocolServer) -> None:
+    backend = VllmBackend(server.url, idle_timeout_s=0.2)
+
+    async def keeps_alive(exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.say("ten tokens")
+        while True:  # bytes come, text doesn't
+            await exchange.part(b": ping\n\n")
+            await exchange.say("")
+            await exchange.event(usage_chunk(1, 1))
+            await asyncio.sleep(0.01)
+
+    server.when("stall", keeps_alive)
+    try:
+        text, error = failure(backend, "stall")
+        assert text == "ten tokens"
+        assert type(error) is StalledError
+        assert error.values == {"seconds": 0.2}
+        assert server.exchange().gone.wait(2)
+        assert answer(backend)[0] == "Hello, world!"
+    finally:
+        backend.close()
+
+
+def test_a_slow_prefill_is_waited_for_longer_than_a_stall(server: ProtocolServer) -> None:
+    backend = VllmBackend(server.url, first_token_timeout_s=10, idle_timeout_s=0.5)
+
+    async def slow(exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.event(chunk({"role": "assistant", "content": ""}))
+        await asyncio.sleep(1.0)
+        await exchange.say("late")
+        await exchange.say(None, finish="stop")
+        await exchange.end()
+
+    server.when("slow", slow)
+    try:
+        assert answer(backend, "slow")[0] == "late"
+    finally:
+        backend.close()
+
+
+@pytest.mark.parametrize("with_head", [True, False])
+def test_no_first_token_in_time_is_a_timeout(server: ProtocolServer, with_head: bool) -> None:
+    backend = VllmBackend(server.url, first_token_timeout_s=0.2)
+
+    async def mute(exchange: Exchange) -> None:
+        if with_head:
+            await exchange.head()
+            await exchange.event(chunk({"role": "assistant", "content": ""}))
+        await exchange.hold()
+
+    server.when("mute", mute)
+    try:
+        _, error = failure(backend, "mute")
+        assert type(error) is ServerTimeoutError
+        assert error.values == {"url": server.url, "seconds": 0.2}
+        assert server.exchange().gone.wait(2)
+    finally:
+        backend.close()
+
+
+def test_a_slow_reader_is_not_a_stall_and_misses_nothing(server: ProtocolServer) -> None:
+    backend = VllmBackend(server.url, idle_timeout_s=1.0)
+    count = 40 * PIECES_WAITING
+    # Long pieces, so that they can't all hide in the sockets' own buffers.
+    server.when("much", saying([f"{n:09}" + "x" * 991 for n in range(count)]))
+    try:
+        stream = backend.stream(ask("much", max_tokens=count), CancelToken())
+        first = next(stream)
+        # Not to hide a race: the reader's slowness, longer than the stall's limit, is the test.
+        assert not server.exchange().over.wait(2.0), "the server was never held back"
+        assert server.exchange().sent_bytes < count * 1000
+        *rest, finish = stream
+        numbers = [int(item.text[:9]) for item in [first, *rest] if isinstance(item, Delta)]
+        assert numbers == list(range(count))
+        assert finish == Finish("stop", Usage(7, count))
+    finally:
+        backend.close()
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (401, {"error": "Unauthorized"}, ServerKeyError),
+        (403, "<html>Forbidden model</html>", ServerKeyError),
+        (404, {"error": {"message": "The model `x` does not exist."}}, ServerModelUnknownError),
+        (404, {"object": "error", "message": "model not here"}, ServerModelUnknownError),
+        (400, {"error": {"message": "Model x not found"}}, ServerModelUnknownError),
+        (400, {"error": {"message": "bad seed"}}, NotAllowedError),
+        (413, "", NotAllowedError),
+        (422, {"detail": [{"msg": "wrong type"}]}, NotAllowedError),
+        (429, {"error": {"message": "slow down"}}, ServerBusyError),
+        (503, "", ServerBusyError),
+        (500, {"error": {"message": "boom"}}, ServerFaultError),
+        (502, "<html>Bad Gateway</html>", ServerFaultError),
+    ],
+)
+def test_each_status_has_its_own_error(
+    server: ProtocolServer, backend: VllmBackend, status: int, body: object, kind: type[LLMError]
+) -> None:
+    server.when("refuse", refusing(status, body))
+    text, error = failure(backend, "refuse")
+    assert text == ""
+    assert type(error) is kind
+    assert len(server.exchanges) == 1, "it was asked again, silently"
+
+
+def test_the_values_of_a_refusal_are_the_servers(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.when("busy", refusing(429, {}, retry_after="7"))
+    server.when("date", refusing(503, {}, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"))
+    server.when("fault", refusing(507, {}))
+    server.when("words", refusing(400, {"error": {"message": "no  such\nparameter " + "x" * 999}}))
+    server.when("mute", refusing(400, ""))
+    assert failure(backend, "busy")[1].values == {"url": server.url, "seconds": 7}
+    assert failure(backend, "date")[1].values == {"url": server.url, "seconds": 0}
+    assert failure(backend, "fault")[1].values == {"url": server.url, "status": 507}
+    reason = str(failure(backend, "words")[1].values["reason"])
+    assert reason.startswith("no such parameter xxx")
+    assert len(reason) == 300
+    assert failure(backend, "mute")[1].values == {"reason": "HTTP 400"}
+
+
+OVERFLOWS = {
+    "0.4": (
+        "This model's maximum context length is 2048 tokens. However, you requested 2600 tokens "
+        "(2100 in the messages, 500 in the completion). Please reduce the length of the messages."
+    ),
+    "0.8": (
+        "This model's maximum context length is 2048 tokens. However, your request has 2100 input "
+        "tokens. Please reduce the length of the input messages."
+    ),
+    "0.10": (
+        "'max_tokens' or 'max_completion_tokens' is too large: 500. This model's maximum context "
+        "length is 2048 tokens and your request has 2100 input tokens (500 > 2048 - 2100)."
+    ),
+    "0.13": (
+        "You passed 2100 input tokens and requested 500 output tokens. However, the model's "
+        "context length is only 2048 tokens, resulting in a maximum input length of 1548 tokens."
+    ),
+    "0.27": (
+        "This model's maximum context length is 2048 tokens. However, you requested 500 output "
+        "tokens and your prompt contains at least 2100 input tokens, for a total of at least 2600 "
+        "tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=2100)"
+    ),
+    "the decoder": (
+        "The decoder prompt (length 2100) is longer than the maximum model length of 2048."
+    ),
+}
+
+
+@pytest.mark.parametrize("message", OVERFLOWS.values(), ids=OVERFLOWS.keys())
+def test_a_prompt_beyond_the_window_is_told_in_numbers(
+    server: ProtocolServer, backend: VllmBackend, message: str
+) -> None:
+    server.when("long", refusing(400, {"error": {"message": message, "code": 400}}))
+    _, error = failure(backend, "long")
+    assert type(error) is ContextOverflowError
+    assert error.values == {"prompt_tokens": 2100, "limit": 2048, "over": 52}
+    assert len(server.exchanges) == 1
+
+
+def test_more_tokens_than_room_are_answered_with_all_the_room(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    message = (
+        "This model's maximum context length is 2048 tokens. However, you requested 4000 output "
+        "tokens and your prompt contains at least 30 input tokens, for a total of at least 4030."
+    )
+
+    async def strict(exchange: Exchange) -> None:
+        handler = saying(["all ", "the room"], finish="length")
+        if "max_tokens" in exchange.body:
+            handler = refusing(400, {"error": {"message": message}})
+        await handler(exchange)
+
+    server.when("room", strict)
+    text, _, finish = answer(backend, "room", max_tokens=4000)
+    assert (text, finish.reason) == ("all the room", "length")
+    assert len(server.exchanges) == 2
+
+
+def test_a_window_without_numbers_is_said_in_the_servers_words(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    message = "the request exceeds the available context size, try increasing it"
+    server.when("long", refusing(400, {"error": {"message": message}}))
+    _, error = failure(backend, "long")
+    assert type(error) is NotAllowedError
+    assert error.values == {"reason": message}
+
+
+# The key.
+
+
+def test_the_right_key_is_sent_and_a_wrong_one_is_said_without_showing_it(
+    server: ProtocolServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.key = SECRET
+    right = VllmBackend(server.url, api_key=f" {SECRET}\n")
+    wrong = VllmBackend(server.url, api_key="sk-wrong-98765")
+    try:
+        caplog.set_level("DEBUG")
+        assert answer(right)[0] == "Hello, world!"
+        assert type(failure(wrong)[1]) is ServerKeyError
+        assert wrong.status().phase == "failed"
+        assert SECRET not in caplog.text
+        assert "sk-wrong" not in caplog.text
+    finally:
+        right.close()
+        wrong.close()
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 500])
+def test_a_key_that_the_server_echoes_is_in_no_error_and_no_traceback(
+    server: ProtocolServer, status: int
+) -> None:
+    server.when("echo", refusing(status, {"error": {"message": f"key {SECRET} is odd"}}))
+    backend = VllmBackend(server.url, api_key=SECRET)
+    try:
+        _, error = failure(backend, "echo")
+        shown = "".join(traceback.format_exception(error))
+        assert SECRET not in f"{error}{error!r}{error.values}{shown}"
+    finally:
+        backend.close()
+
+
+@pytest.mark.parametrize("key", ["clé-secrète", "two\nlines"])
+def test_a_key_that_can_not_be_sent_is_a_wrong_key(server: ProtocolServer, key: str) -> None:
+    backend = VllmBackend(server.url, api_key=key)
+    try:
+        _, error = failure(backend)
+        assert type(error) is ServerKeyError
+        assert key not in "".join(traceback.format_exception(error))
+    finally:
+        backend.close()
+
+
+def test_a_missing_openai_package_is_said(
+    backend: VllmBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    _, error = failure(backend)
+    assert type(error) is MissingPackageError
+    assert "openai" in str(error)
+
+
+# The way there.
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_nobody_at_the_port_is_unreachable() -> None:
+    url = f"http://127.0.0.1:{free_port()}/v1"
+    backend = VllmBackend(url)
+    try:
+        began_s = time.monotonic()
+        _, error = failure(backend)
+        assert type(error) is ServerUnreachableError
+        assert error.values == {"url": url}
+        assert time.monotonic() - began_s < 5
+        assert backend.status().phase == "failed"
+    finally:
+        backend.close()
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b"])
+def test_an_unknown_host_is_named(host: str) -> None:
+    backend = VllmBackend(f"http://{host}:8000/v1", model="m")
+    try:
+        _, error = failure(backend)
+        assert type(error) is ServerHostUnknownError
+        assert error.values == {"url": f"http://{host}:8000/v1", "host": host}
+    finally:
+        backend.close()
+
+
+def test_a_host_that_does_not_answer_is_a_timeout() -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        port = deaf.getsockname()[1]
+        waiting = [socket.socket() for _ in range(3)]  # they fill the queue of the kernel
+        for caller in waiting:
+            caller.setblocking(False)
+            caller.connect_ex(("127.0.0.1", port))
+        backend = VllmBackend(f"http://127.0.0.1:{port}/v1", model="m", connect_timeout_s=0.3)
+        try:
+            _, error = failure(backend)
+            assert type(error) is ServerTimeoutError
+            assert error.values["seconds"] == 0.3
+        finally:
+            backend.close()
+            for caller in waiting:
+                caller.close()
+
+
+def test_https_to_a_plain_server_is_not_the_protocol(server: ProtocolServer) -> None:
+    backend = VllmBackend(server.url.replace("http:", "https:"), model=MODEL)
+    try:
+        assert type(failure(backend)[1]) in (ServerGarbageError, ConnectionLostError)
+    finally:
+        backend.close()
+
+
+@pytest.mark.parametrize("where", ["host:port/v1", "host:99999", "/v1", ":80", "h%00st", "."])
+def test_an_impossible_address_is_an_error_of_the_tree(where: str) -> None:
+    backend = VllmBackend(f"http://{where}", model="m")
+    try:
+        assert type(failure(backend)[1]) in (ServerUnreachableError, ServerHostUnknownError)
+    finally:
+        backend.close()
+
+
+def test_an_address_that_is_none_is_a_wrong_setting() -> None:
+    with pytest.raises(SettingsError):
+        VllmBackend("http://[::1/v1")
+
+
+@pytest.mark.parametrize("model", ["", MODEL])
+def test_a_wrong_path_is_not_the_protocol(server: ProtocolServer, model: str) -> None:
+    backend = VllmBackend(server.url + "/wrong", model=model)
+    try:
+        assert type(failure(backend)[1]) is ServerGarbageError
+        backend.prepare()
+        assert wait_for(lambda: backend.status().phase == "failed")
+        assert type(backend.status().error) is ServerGarbageError
+    finally:
+        backend.close()
+
+
+def test_a_server_that_comes_back_is_used_again(server: ProtocolServer) -> None:
+    backend = VllmBackend(server.url)
+    try:
+        assert answer(backend)[0] == "Hello, world!"
+        server.stop()
+        assert type(failure(backend)[1]) in (ServerUnreachableError, ConnectionLostError)
+        again = ProtocolServer()
+        again.port = server.port
+        with again:
+            assert answer(backend)[0] == "Hello, world!"
+            assert backend.status().phase == "ready"
+    finally:
+        backend.close()
+
+
+# The model.
+
+
+def test_the_servers_first_model_is_looked_up_once(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.models = ["first", "second"]
+    answer(backend)
+    answer(backend)
+    assert [exchange.body["model"] for exchange in server.exchanges] == ["first", "first"]
+    assert len(server.lookups) == 1
+
+
+def test_a_named_model_is_not_looked_up(server: ProtocolServer) -> None:
+    backend = VllmBackend(server.url, model="second")
+    server.models = ["first", "second"]
+    try:
+        answer(backend)
+        assert server.exchanges[0].body["model"] == "second"
+        assert server.lookups == []
+    finally:
+        backend.close()
+
+
+def test_a_named_model_that_is_not_there_is_said(server: ProtocolServer) -> None:
+    backend = VllmBackend(server.url, model="nope")
+    try:
+        _, error = failure(backend)
+        assert type(error) is ServerModelUnknownError
+        assert error.values == {"url": server.url, "model": "nope"}
+        assert len(server.exchanges) == 1
+    finally:
+        backend.close()
+
+
+def test_a_server_started_again_with_another_model_is_asked_for_that(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    answer(backend)
+    server.models = ["another"]
+    assert answer(backend)[0] == "Hello, world!"
+    models = [exchange.body["model"] for exchange in server.exchanges]
+    assert models == [MODEL, MODEL, "another"]
+    assert backend.status().model == "another"
+
+
+def test_a_server_without_models_is_said(server: ProtocolServer, backend: VllmBackend) -> None:
+    server.models = []
+    assert type(failure(backend)[1]) is ServerModelUnknownError
+
+
+# Cancelling.
+
+
+@pytest.mark.parametrize("with_head", [True, False])
+def test_a_cancel_before_the_first_token_frees_the_server_at_once(
+    server: ProtocolServer, backend: VllmBackend, with_head: bool
+) -> None:
+    async def mute(exchange: Exchange) -> None:
+        if with_head:
+            await exchange.head()
+        await exchange.hold()
+
+    server.when("mute", mute)
+    cancel = CancelToken()
+    items: list[Delta | Finish] = []
+    reader = threading.Thread(
+        target=lambda: items.extend(backend.stream(ask("mute"), cancel)), daemon=True
+    )
+    reader.start()
+    exchange = server.exchange()
+    at_s = time.monotonic()
+    cancel.cancel()
+    reader.join(2)
+    assert items == [Finish("abort")]
+    assert exchange.gone.wait(2)
+    assert exchange.gone_at_s is not None
+    assert exchange.gone_at_s - at_s < 0.5
+
+
+def test_a_cancel_while_the_reader_sleeps_frees_the_server_too(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.when("much", saying(["x" * 999] * 9999, gap_s=0.001))
+    cancel = CancelToken()
+    stream = backend.stream(ask("much", max_tokens=9999), cancel)
+    assert isinstance(next(stream), Delta)
+    cancel.cancel()
+    assert server.exchange().gone.wait(2), "the server spoke on until the reader came back"
+    assert [type(item) for item in stream] == [Finish]
+
+
+def test_a_cancel_during_a_burst_is_heard(server: ProtocolServer, backend: VllmBackend) -> None:
+    """Chunks that lie ready in the buffer never make the loop wait, so it must give way itself."""
+    server.when("burst", saying(["x"] * 50_000))
+    cancel = CancelToken()
+    stream = backend.stream(ask("burst", max_tokens=50_000), cancel)
+    for _, item in zip(range(500), stream, strict=False):
+        assert isinstance(item, Delta)
+    cancel.cancel()
+    began_s = time.monotonic()
+    rest = list(stream)
+    assert len(rest) <= 2
+    assert isinstance(rest[-1], Finish)
+    assert rest[-1].reason == "abort"
+    assert time.monotonic() - began_s < 0.5
+    assert server.exchange().gone.wait(2)
+
+
+def test_an_iterator_that_is_forgotten_in_a_cycle_frees_the_server(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.when("much", saying(["x"] * 9999, gap_s=0.01))
+    cycle: list[object] = [backend.stream(ask("much", max_tokens=9999), CancelToken())]
+    cycle.append(cycle)
+    next(cycle[0])  # type: ignore[call-overload]
+    del cycle
+    gc.collect()
+    assert server.exchange().gone.wait(2)
+
+
+def test_the_connection_of_a_finished_answer_is_used_again(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    answer(backend)
+    answer(backend)
+    assert not server.exchange(0).gone.is_set()
+    assert server.exchange(1)._writer is server.exchange(0)._writer
+
+
+def test_closing_ends_what_runs_and_the_thread(server: ProtocolServer) -> None:
+    backend = VllmBackend(server.url)
+
+    async def mute(exchange: Exchange) -> None:
+        await exchange.hold()
+
+    server.when("mute", mute)
+    caught: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            list(backend.stream(ask("mute"), CancelToken()))
+        except LLMError as error:
+            caught.append(error)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    server.exchange()
+    backend.close()
+    backend.close()
+    reader.join(2)
+    assert [type(error) for error in caught] == [ShuttingDownError]
+    assert server.exchange().gone.wait(2)
+    assert not [t for t in threading.enumerate() if t.name == "vllm-backend" and t.is_alive()]
+
+
+# Status.
+
+
+def test_the_status_comes_to_know_the_model(server: ProtocolServer, backend: VllmBackend) -> None:
+    assert backend.status().phase == "loading"
+    assert wait_for(lambda: backend.status().ready)
+    assert backend.status().model == MODEL
+    assert len(server.lookups) == 1
+
+
+def test_a_model_named_by_its_folder_is_called_by_the_folders_name(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.models = ["/data/models/Qwen2.5-1.5B-Instruct"]
+    backend.prepare()
+    assert wait_for(lambda: backend.status().ready)
+    assert backend.status().model == "Qwen2.5-1.5B-Instruct"
+
+
+def test_an_answer_counts_as_knowledge(server: ProtocolServer, backend: VllmBackend) -> None:
+    answer(backend)
+    lookups = len(server.lookups)
+    assert backend.status().ready
+    assert backend.status().model == MODEL
+    assert len(server.lookups) == lookups
+
+
+def test_many_looks_at_the_status_make_one_probe(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    async def mute(exchange: Exchange) -> None:
+        await exchange.hold()
+
+    server.models_handler = mute
+    for _ in range(100):
+        backend.prepare()
+        assert backend.status().phase == "loading"
+    assert wait_for(lambda: len(server.lookups) == 1)
+    assert len(server.lookups) == 1
+
+
+def test_a_failed_probe_says_why_and_prepare_tries_again(server: ProtocolServer) -> None:
+    server.models_handler = refusing(500, {})
+    backend = VllmBackend(server.url)
+    try:
+        backend.prepare()
+        assert wait_for(lambda: backend.status().phase == "failed")
+        error = backend.status().error
+        assert type(error) is ServerFaultError
+        server.models_handler = None
+        backend.prepare()
+        assert wait_for(lambda: backend.status().ready)
+        assert backend.status().error is None
+    finally:
+        backend.close()
+
+
+def test_old_knowledge_is_asked_for_again_without_forgetting_it(
+    server: ProtocolServer, backend: VllmBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(backend)
+    monkeypatch.setattr("llm.server_state.FRESH_S", 0.0)
+    server.models_handler = refusing(401, {})
+    assert backend.status().phase == "ready"
+    assert wait_for(lambda: backend.status().phase == "failed")
+    assert type(backend.status().error) is ServerKeyError
+
+
+def test_a_probe_that_gets_no_answer_ends(server: ProtocolServer) -> None:
+    async def mute(exchange: Exchange) -> None:
+        await exchange.hold()
+
+    server.models_handler = mute
+    backend = VllmBackend(server.url, connect_timeout_s=0.2)
+    try:
+        backend.prepare()
+        assert wait_for(lambda: backend.status().phase == "failed")
+        assert type(backend.status().error) is ServerTimeoutError
+    finally:
+        backend.close()
