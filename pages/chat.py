@@ -17,6 +17,7 @@ from ui.conversation_id import conversation_id, person, show_in_address
 from ui.language import say, say_error
 from ui.live_answer import follow
 from ui.paint_probe import paint_meter
+from ui.scroll_follower import follow_the_end
 from ui.sidebar import choices
 from ui.turns import draw_answer, draw_question
 
@@ -96,6 +97,7 @@ def draw(backend: Backend, backend_status: DeltaGenerator) -> None:
             args=(turns[-1].turn_id,),
         )
     _draw_bottom(here, stoppable=job is not None)
+    follow_the_end(turns[-1].turn_id if turns else None)
 
     if running is not None or job is not None:
         if running is not None and job is not None:
@@ -141,6 +143,7 @@ def _draw_bottom(here: str, *, stoppable: bool) -> None:
     """What stands at the lower edge: a refusal, Stop, the input."""
     with st.bottom:
         refusal_place, stop_place = st.empty(), st.empty()
+        st.chat_input(say("chat-input"), key="question", on_submit=_ask)
     refused = st.session_state.pop("refused", None)
     if refused is not None:
         refusal_place.warning(say_error(refused))
@@ -152,9 +155,6 @@ def _draw_bottom(here: str, *, stoppable: bool) -> None:
             on_click=resources.chat().stop,
             args=(here,),
         )
-    # Outside `st.bottom`: only a chat input that Streamlit places there itself makes the page
-    # follow its end.
-    st.chat_input(say("chat-input"), key="question", on_submit=_ask)
 
 
 def _worth_another_try(turn: Turn) -> bool:

@@ -320,10 +320,10 @@ def test_a_reader_who_scrolled_up_is_left_alone_and_one_at_the_end_follows(
     chat = ChatPage.open(chromium, app, height=500)
     chat.ask("a long answer please")
     chat.wait_for_text("word080")
-    scroller = '[data-testid="stAppScrollToBottomContainer"]'
+    scroller = '[data-testid="stMain"]'
     place = f"document.querySelector('{scroller}')"
     from_end = f"({place}.scrollHeight - {place}.scrollTop - {place}.clientHeight)"
-    chat.page.wait_for_function(f"{place}.scrollTop > 100 && {from_end} < 200")
+    chat.page.wait_for_function(f"{place}.scrollTop > 100 && {from_end} < 100")
     chat.page.mouse.move(700, 200)
     chat.page.mouse.wheel(0, -2000)
     chat.page.wait_for_function(f"{place}.scrollTop === 0")
@@ -390,7 +390,7 @@ def test_the_page_speaks_chinese_to_a_chinese_browser_and_can_be_switched(
     shown = chat.page.locator("section[data-testid=stSidebar]").inner_text()
     english = set(re.findall(r"[A-Za-z]{3,}", shown))
     # Icons are drawn by ligatures of these names.
-    icons = {"forum", "tune", "keyboard", "double", "arrow", "left", "delete"}
+    icons = {"forum", "tune", "keyboard", "double", "arrow", "left", "delete", "expand", "less"}
     # Proper names and the switch itself.
     assert english - icons <= {"vLLM", "Top", "scripted", "Language", "English"}, english
     chat.page.get_by_text("English", exact=True).click()

@@ -1,0 +1,70 @@
+"""Keeps a reader who is at the end of the conversation there, and leaves all others alone.
+
+Streamlit follows the end by itself where a chat input stands outside `st.bottom`, but while text
+streams in it takes the reader's own scrolling for growth and pulls them back down
+(docs/decisions.md, "Following the end"). So the input stands inside, and this does the following.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+_JS = """
+const NEAR_PX = 40;
+
+export default function ({ data }) {
+  const scroller = document.querySelector('[data-testid="stMain"]');
+  const content = document.querySelector('[data-testid="stMainBlockContainer"]');
+  const reader = (window.__steadyReader ??= { following: true, newest: null });
+  const fromEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+  const toEnd = () => { if (reader.following) scroller.scrollTop = scroller.scrollHeight; };
+  const leave = () => { if (scroller.scrollTop > 0) reader.following = false; };
+
+  // Who asks wants to see the answer.
+  if (reader.newest !== data.newest) reader.following = true;
+  reader.newest = data.newest;
+  toEnd();
+
+  let top = scroller.scrollTop;
+  let touchY = 0;
+  const listeners = {
+    scroll: () => {
+      const rose = scroller.scrollTop < top - 1;
+      if (fromEnd() < NEAR_PX) reader.following = true;
+      else if (rose) reader.following = false;
+      top = scroller.scrollTop;
+    },
+    // These come before the scrolling that they cause: no frame in between may undo it.
+    wheel: (event) => { if (event.deltaY < 0) leave(); },
+    touchstart: (event) => { touchY = event.touches[0].clientY; },
+    touchmove: (event) => { if (event.touches[0].clientY > touchY + 2) leave(); },
+    keydown: (event) => { if (["PageUp", "Home", "ArrowUp"].includes(event.key)
+      && !/^(INPUT|TEXTAREA)$/.test(event.target.tagName)) leave(); },
+  };
+  for (const [name, listener] of Object.entries(listeners))
+    scroller.addEventListener(name, listener, { passive: true });
+  const growth = new ResizeObserver(toEnd);
+  growth.observe(content);
+  growth.observe(scroller);
+  return () => {
+    growth.disconnect();
+    for (const [name, listener] of Object.entries(listeners))
+      scroller.removeEventListener(name, listener);
+  };
+}
+"""
+
+
+@st.cache_resource(show_spinner=False)
+def _component() -> st.components.v2.types.ComponentRenderer:
+    return st.components.v2.component("steady_chat_scroll_follower", js=_JS)
+
+
+def follow_the_end(newest: str | None) -> None:
+    """Put the follower in the page.
+
+    Args:
+        newest: the newest turn's id; when it changes the reader is taken to the end.
+    """
+    with st.container(key="follower"):
+        _component()(key="scroll_follower", data={"newest": newest}, height=0)
