@@ -7,7 +7,14 @@ from itertools import pairwise
 
 import pytest
 
-from llm.pacing import DUTY, FramePacer, PaintMeter, frame_cost_ms, interval_s
+from llm.pacing import (
+    DUTY,
+    MIN_INTERVAL_S,
+    FramePacer,
+    PaintMeter,
+    frame_cost_ms,
+    interval_s,
+)
 from tests.driven_backend import ManualClock, at_once
 
 ROUNDING_S = 1e-6
@@ -80,7 +87,7 @@ def test_no_screen_gets_more_than_twenty_frames_a_second_or_less_than_one(
     slowness: float | None, tail_chars: int
 ) -> None:
     frames = Screen(slowness).watch(20, tail_chars)
-    assert min(gaps(frames)) >= 0.05 - ROUNDING_S
+    assert min(gaps(frames)) >= MIN_INTERVAL_S - ROUNDING_S
     assert max(gaps(frames)) <= 1 + ROUNDING_S
 
 
@@ -194,7 +201,7 @@ def test_an_extreme_report_stays_within_bounds(busy_ms: float) -> None:
         meter.frame_drawn(100)
         meter.report(busy_ms)
         assert PaintMeter.FLOOR <= meter.slowness <= PaintMeter.CEILING
-        assert 0.05 <= interval_s(frame_cost_ms(500), meter.slowness) <= 1
+        assert MIN_INTERVAL_S <= interval_s(frame_cost_ms(500), meter.slowness) <= 1
 
 
 def test_rubbish_from_the_browser_leaves_the_pace_alone() -> None:

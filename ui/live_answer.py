@@ -20,6 +20,9 @@ from ui.language import say
 TICK_S = 0.05
 """How long a click may wait for the run to notice it."""
 
+LAST_FRAME_S = 0.3
+"""What a slow browser takes to paint the last frame."""
+
 
 def follow(
     job: GenerationJob,
@@ -53,6 +56,19 @@ def follow(
         if snapshot.text:
             pacer.drawn(view.draw(snapshot.text, done=False))
     view.draw(snapshot.text, done=True)
+    _let_it_be_painted()
+
+
+def _let_it_be_painted() -> None:
+    """Give the last frame the browser to itself before the page is drawn anew.
+
+    Sent together, the end of the answer would be seen only when all of the page had been gone
+    through.
+    """
+    end_s = time.monotonic() + LAST_FRAME_S
+    while time.monotonic() < end_s:
+        yield_to_rerun()
+        time.sleep(TICK_S)
 
 
 def yield_to_rerun() -> None:

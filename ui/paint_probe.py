@@ -1,8 +1,8 @@
 """The browser's word on how long drawing takes it, and the route that hears it.
 
 A component without a face runs in the page: while an answer streams it adds up how long the main
-thread kept animation frames waiting and posts the sum twice a second to a route of this process.
-No rerun, no text, only a number under the session's own token.
+thread kept animation frames waiting and posts the sum, at most twice a second, to a route of this
+process. No rerun, no text, only a number under the session's own token.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ MAX_BUSY_MS = 60_000.0
 
 _JS = """
 const FRAME_MS = 1000 / 60;
-const REPORT_MS = 500;
+const REPORT_BUSY_MS = 500;
+const REPORT_CALM_MS = 2000;
+const BUSY = 0.15;
 
 function start(probe) {
   const loop = (now) => {
@@ -36,7 +38,10 @@ function start(probe) {
     const gap = now - probe.last;
     probe.last = now;
     if (gap > 1.5 * FRAME_MS && !document.hidden) probe.busy += gap - FRAME_MS;
-    if (now - probe.sent >= REPORT_MS && !document.hidden) {
+    // A screen that keeps up needn't say so as often.
+    const passed = now - probe.sent;
+    const due = probe.busy > BUSY * passed ? REPORT_BUSY_MS : REPORT_CALM_MS;
+    if (passed >= due && !document.hidden) {
       fetch(probe.url, {
         method: "POST",
         keepalive: true,
