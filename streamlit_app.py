@@ -12,34 +12,47 @@ import streamlit as st
 def main() -> None:
     """Draw whichever page is open, with the sidebar that all pages share."""
     from llm.errors import SettingsError
-    from pages import chat, setup
-    from ui import resources
-    from ui.conversation_id import conversation_id
-    from ui.language import say, say_error
-    from ui.paint_probe import mount_probe
-    from ui.sidebar import draw_sidebar, set_defaults
-    from ui.style import apply_style, warm_up_browser
+    from ui.language import say_error
+    from ui.style import apply_style
 
     st.set_page_config(page_title="Steady Chat", page_icon="💬", layout="centered")
     apply_style()
     try:
-        settings = resources.settings()
+        draw()
     except SettingsError as error:
         st.error(say_error(error))
-        return
+
+
+def draw() -> None:
+    """Draw the sidebar and the page.
+
+    Raises:
+        SettingsError: the settings, or a file that they name, can't be used.
+    """
+    from pages import chat_page, setup_page
+    from ui import resources
+    from ui.conversation_id import conversation_id
+    from ui.language import say
+    from ui.paint_probe import mount_probe
+    from ui.sidebar import draw_sidebar, set_defaults
+    from ui.style import warm_up_browser
+
+    settings = resources.settings()
     set_defaults(settings)
     here = conversation_id()
+    # The files aren't called as the addresses are: before the first st.navigation of a process
+    # Streamlit would take pages/setup.py itself for the page at /setup, and show nothing.
     page = st.navigation(
         [
             st.Page(
-                lambda: chat.draw(backend, status_place),
+                lambda: chat_page.draw(backend, status_place),
                 title=say("page-chat"),
                 url_path="chat",
                 icon=":material/forum:",
                 default=True,
             ),
             st.Page(
-                lambda: setup.draw(settings, backend, status_place),
+                lambda: setup_page.draw(settings, backend, status_place),
                 title=say("page-setup"),
                 url_path="setup",
                 icon=":material/tune:",

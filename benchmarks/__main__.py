@@ -1,11 +1,12 @@
 """Every benchmark, one table, one JSON file.
 
-    python -m benchmarks                  # about half an hour, on a machine that does nothing else
+    python -m benchmarks                  # about 20 minutes, on a machine that does nothing else
     python -m benchmarks --only stream    # or click, memory, history, local; may be repeated
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, local_engine.py.
-The table goes to standard output, what was measured to benchmarks/results/<date>.json.
+The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
+table comes a small one for README, the app against the other pages, where they were compared.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import json
 import os
 import platform
 import sys
+import time
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -30,8 +33,9 @@ from benchmarks.chat_page import APP, SCRIPTS
 from benchmarks.history import measure_history
 from benchmarks.local_engine import local_section, measure_local
 from benchmarks.memory import measure_memory
+from benchmarks.ratios import render_ratios
 from benchmarks.stream import click_section, measure_click, measure_stream, stream_section
-from benchmarks.table import Goal, Section, render, row
+from benchmarks.table import Goal, Section, render, row, spread
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -44,9 +48,9 @@ class Sizes:
     slow: tuple[int, float] = (4_000, 100)
     click: tuple[int, float] = (4_000, 200)
     memory: tuple[int, int, float] = (10, 12_000, 4_000)
-    history: tuple[int, int, float] = (100, 2_000, 200)
-    local_tokens: int = 96
-    local_rounds: int = 4
+    history: tuple[int, int, float, int] = (100, 2_000, 200, 3)
+    local_tokens: int = 64
+    local_rounds: int = 6
 
 
 QUICK = Sizes(
@@ -54,7 +58,7 @@ QUICK = Sizes(
     slow=(600, 300),
     click=(600, 100),
     memory=(3, 600, 2_000),
-    history=(3, 600, 150),
+    history=(3, 600, 150, 1),
     local_tokens=8,
     local_rounds=1,
 )
@@ -94,13 +98,14 @@ def run_memory(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
 def run_history(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     figures = measure_history(browser, *sizes.history)
     rows = (
-        row("a frame without", {APP: figures.frame_ms_without}, "{:.1f} ms".format),
-        row("a frame with", {APP: figures.frame_ms_with}, "{:.1f} ms".format),
+        spread("a frame without", figures.frame_ms_without, "{:.1f} ms"),
+        spread("a frame with", figures.frame_ms_with, "{:.1f} ms"),
         row("ratio", {APP: figures.ratio}, "{:.2f}x".format, Goal(1.2, "x")),
         row("a frame with all shown", {APP: figures.frame_ms_all_shown}, "{:.1f} ms".format),
         row("ratio with all shown", {APP: figures.ratio_all_shown}, "{:.2f}x".format),
     )
-    return [Section(f"{figures.messages} messages of history", rows)], [figures]
+    title = f"{figures.messages} messages of history, {figures.turns_shown} turns shown"
+    return [Section(title, rows)], [figures]
 
 
 def run_local(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
@@ -146,25 +151,44 @@ def main() -> int:
         "--quick", action="store_true", help="tiny inputs; the figures mean nothing"
     )
     parser.add_argument("--pages", default=",".join(SCRIPTS), help="of " + ", ".join(SCRIPTS))
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON file")
     chosen = parser.parse_args()
     sizes = QUICK if chosen.quick else Sizes()
     host = machine()
     sections: list[Section] = []
     raw: dict[str, list[Any]] = {}
+    took_s: dict[str, float] = {}
     with chromium() as browser:
         host["chromium"] = browser.version
         for name in chosen.only or RUNS:
             print(f"{name} …", file=sys.stderr, flush=True)
-            some, figures = RUNS[name](browser, sizes, chosen.pages.split(","))
-            sections += some
-            raw[name] = [asdict(f) for f in figures]
-    print(render(sections))
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{datetime.now():%Y-%m-%dT%H-%M-%S}{'-quick' if chosen.quick else ''}.json"
-    told = {"machine": host, "quick": chosen.quick, "figures": raw}
+            started_s = time.monotonic()
+            try:
+                some, raw[name] = RUNS[name](browser, sizes, chosen.pages.split(","))
+                sections += some
+            except Exception:  # noqa: BLE001 - what the others took minutes to measure is kept
+                traceback.print_exc()
+            took_s[name] = round(time.monotonic() - started_s, 1)
+    failed = [name for name in took_s if name not in raw]
+    missed = [f"{s.title}: {r.figure}" for s in sections for r in s.rows if r.met is False]
+    if sections:
+        print(render(sections))
+    if ratios := render_ratios(raw.get("stream", [])):
+        print(f"\n{ratios}")
+    chosen.results.mkdir(parents=True, exist_ok=True)
+    quick = "-quick" if chosen.quick else ""
+    path = chosen.results / f"{datetime.now():%Y-%m-%dT%H-%M-%S}{quick}.json"
+    told = {
+        "machine": host,
+        "quick": chosen.quick,
+        "took_s": took_s,
+        "failed": failed,
+        "missed": missed,
+        "figures": {name: [asdict(f) for f in figures] for name, figures in raw.items()},
+    }
     path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"\n{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
-    return 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ this process as well, which on a small machine is a load of its own.
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +19,6 @@ from typing import Any
 
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
-CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -42,13 +43,16 @@ PROBE_JS = """
     },
     // Note when `text` is first on the screen, in what is put there from now on.
     watch(name, text) { delete P.seen[name]; P.watches[name] = text; },
-    // Note when a sidebar button of that label can be seen and isn't one of an earlier script
+    // Note when a sidebar element with that text can be seen and isn't one of an earlier script
     // run that Streamlit keeps. Looks at every frame until then; for short spells only.
-    watchButton(name, label) {
+    watchSidebar(name, selector, text) {
       delete P.seen[name];
+      const token = P.looking = {};
       const look = () => {
-        const there = [...document.querySelectorAll('[data-testid=stSidebar] button')].some((b) =>
-          b.textContent.includes(label) && b.checkVisibility() && !b.closest('[data-stale=true]'));
+        if (P.looking !== token) return;
+        const there = [...document.querySelectorAll(`[data-testid=stSidebar] ${selector}`)].some(
+          (e) => e.textContent.includes(text) && e.checkVisibility()
+            && !e.closest('[data-stale=true]'));
         if (there) found.push(name); else requestAnimationFrame(look);
       };
       requestAnimationFrame(look);
@@ -166,9 +170,9 @@ class Probe:
         """Note when `text` is next put on the screen."""
         self.page.evaluate("([name, text]) => __probe.watch(name, text)", [name, text])
 
-    def watch_button(self, name: str, label: str) -> None:
-        """Note when the sidebar next has a live, visible button `label`."""
-        self.page.evaluate("([name, text]) => __probe.watchButton(name, text)", [name, label])
+    def watch_sidebar(self, name: str, selector: str, text: str) -> None:
+        """Note when the sidebar next has a live, visible element with `text`; one at a time."""
+        self.page.evaluate("(told) => __probe.watchSidebar(...told)", [name, selector, text])
 
     def wait_seen(self, name: str, timeout_s: float, every_ms: float = 500) -> float | None:
         """When the watched text was on the screen, or None if it wasn't in time.
@@ -206,9 +210,16 @@ class Probe:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A headless browser."""
+    """A headless browser: the one that the variable CHROMIUM names, or the installed one.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        raise FileNotFoundError("no Chromium here: run `make browser`")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
         try:
             yield browser
         finally:

@@ -22,6 +22,30 @@ SCRIPTS = {
 }
 """What is compared: a name, and the script that Streamlit runs."""
 
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A click in the sidebar, and what only the server's answer to it brings there.
+
+    Args:
+        target: the exact text that is clicked.
+        selector: where the effect shows, within the sidebar.
+        effect: the text that it then has.
+    """
+
+    target: str
+    selector: str
+    effect: str
+
+
+LANGUAGE_TOUCHES = (
+    Touch("简体中文", "[data-testid=stSlider]", "温度"),
+    Touch("English", "[data-testid=stSlider]", "Temperature"),
+)
+BUTTON_TOUCHES = (Touch("Hide", "button", "Show"), Touch("Show", "button", "Hide"))
+TOUCHES = {APP: LANGUAGE_TOUCHES, "per_token": BUTTON_TOUCHES, "write_stream": BUTTON_TOUCHES}
+"""What is clicked on each page, in turns: the app's language, the other pages' one button."""
+
 PAGE_TIMEOUT_S = 60
 CALM_S = 2.0
 
@@ -66,6 +90,23 @@ class Chat:
         """The text of the newest message."""
         return self.probe.page.get_by_test_id("stChatMessage").last.inner_text()
 
+    def at_the_end(self) -> bool:
+        """Whether the reader has been kept at the end of the conversation."""
+        return bool(self.probe.page.evaluate(_AT_THE_END_JS))
+
+    def turns_shown(self) -> int:
+        """How many of the app's turns are on the page."""
+        return self.probe.page.locator('[class*="st-key-turn-"]').count()
+
+    def clear_history(self) -> None:
+        """Clear the app's conversation, as a person does."""
+        page = self.probe.page
+        live = page.get_by_test_id("stSidebar").locator('[data-stale="false"]')
+        live.get_by_role("button", name="Clear history").click()
+        page.locator(".st-key-clear_yes button").click()
+        page.locator(".st-key-clear button").wait_for(timeout=PAGE_TIMEOUT_S * 1000)
+        self.settle()
+
     def show_all_turns(self) -> None:
         """Press the app's button for earlier turns until all are on the page."""
         earlier = self.probe.page.locator(".st-key-earlier button")
@@ -73,40 +114,59 @@ class Chat:
             earlier.click()
             self.settle()
 
-    def touch_sidebar(self, label: str, effect: str, timeout_s: float) -> float | None:
-        """Click the sidebar's button `label`; seconds until the button `effect` is painted.
+    def touch_sidebar(self, touch: Touch, timeout_s: float) -> float | None:
+        """Click in the sidebar; seconds from the press until the effect is painted.
 
-        The server has put it there: it is a live one of the new script run.
+        The server has put it there: it is in a live element of the new script run.
 
         None if it wasn't in time.
         """
         live = self.probe.page.get_by_test_id("stSidebar").locator('[data-stale="false"]')
-        self.probe.watch_button("effect", effect)
-        live.get_by_role("button", name=label).click()
+        self.probe.watch_sidebar("effect", touch.selector, touch.effect)
+        live.get_by_text(touch.target, exact=True).click()
         clicked_at = self.probe.read().input_at
         seen_at = self.probe.wait_seen("effect", timeout_s, every_ms=50)
         return seen_at - clicked_at if seen_at and clicked_at else None
 
 
+_AT_THE_END_JS = """() => {
+  let box = [...document.querySelectorAll('[data-testid=stChatMessage]')].at(-1);
+  while (box && !(box.scrollHeight > box.clientHeight + 1
+      && /auto|scroll/.test(getComputedStyle(box).overflowY))) box = box.parentElement;
+  return !box || box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+}"""
+
+
 @contextmanager
 def open_chat(browser: Browser, name: str, scripts_file: Path) -> Iterator[Chat]:
     """A server of its own for the page `name`, a fresh tab on it, and the warm-up done."""
+    with serve_chat(name, scripts_file) as server, open_tab(browser, server) as chat:
+        yield chat
+
+
+@contextmanager
+def serve_chat(name: str, scripts_file: Path) -> Iterator[Server]:
+    """A server of its own for the page `name`."""
     environment = {
         "STEADY_CHAT_BACKENDS": "scripted",
         "STEADY_CHAT_SCRIPTS_FILE": str(scripts_file),
         "STEADY_CHAT_MAX_TOKENS": "1000000",
         "STEADY_CHAT_LANGUAGE": "en",
     }
-    with (
-        serve(SCRIPTS[name], environment) as server,
-        open_page(browser, server.url) as probe,
-    ):
+    with serve(SCRIPTS[name], environment) as server:
+        yield server
+
+
+@contextmanager
+def open_tab(browser: Browser, server: Server) -> Iterator[Chat]:
+    """A fresh tab on the server with a conversation of its own, and the warm-up done."""
+    with open_page(browser, server.url) as probe:
         chat = Chat(server, probe)
         field = probe.page.get_by_test_id("stChatInputTextArea")
         try:
             field.wait_for(timeout=PAGE_TIMEOUT_S * 1000)
         except PlaywrightTimeoutError:
-            raise NotShownError(f"{name} shows no chat input; it said:\n{server.said()}") from None
+            raise NotShownError(f"no chat input; the server said:\n{server.said()}") from None
         chat.settle()
         chat.warm_up()
         yield chat

@@ -6,6 +6,7 @@ For each page, on a fresh server and a fresh tab, after a warm-up answer:
 
 - **complete**: every numbered block of the answer is on the screen once and in order, by the
   time the stream should have ended plus 30 s.
+- **followed**: the reader has been kept at the end of it. What nobody sees costs little to paint.
 - **behind**: from when the stream's last piece was due until the end mark was painted. Due is the
   first piece's time, as the scripted backend gave it, plus (tokens - 1) / rate. The backend keeps
   to that schedule by itself, so a page that holds it up by drawing inside the generator's loop
@@ -29,19 +30,20 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 
 from playwright.sync_api import Browser
 
 from benchmarks import answers
 from benchmarks.browser_probe import chromium
-from benchmarks.chat_page import SCRIPTS, open_chat
+from benchmarks.chat_page import SCRIPTS, TOUCHES, open_chat
 from benchmarks.table import Goal, Row, Section, render, row, yes_no
 
 GRACE_S = 30.0
 AFTER_END_S = 1.0
-TOUCHES = (("Clear history", "Keep"), ("Keep", "Clear history")) * 2
-"""Sidebar buttons to click in mid-stream, and what the server then shows: it asks back, twice."""
+TOUCH_COUNT = 4
+TOUCH_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class StreamFigures:
     rate: float
     throttle: float
     complete: bool
+    followed: bool
     behind_s: float | None
     generator_late_s: float | None
     first_text_s: float | None
@@ -95,6 +98,7 @@ def measure_stream(
         cpu_s = server.cpu_s() - cpu_s
         probe.throttle(1)
         complete = ended_at is not None and not answers.missing_blocks(text, chat.shown())
+        followed = chat.at_the_end()
         times = server.stream_times(answers.question(tokens))
         due_at = times.first + due_s if times else None
         last_at = times.last if times else None
@@ -108,6 +112,7 @@ def measure_stream(
             rate=rate,
             throttle=throttle,
             complete=complete,
+            followed=followed,
             behind_s=ended_at - due_at if ended_at and due_at else None,
             generator_late_s=last_at - due_at if last_at and due_at else None,
             first_text_s=begun_at - asked_at if begun_at else None,
@@ -130,7 +135,7 @@ def measure_stream(
 
 @dataclass(frozen=True, slots=True)
 class ClickFigures:
-    """What a touch of the sidebar in mid-stream does.
+    """What a touch of the sidebar in mid-stream does: the app's language, another page's button.
 
     Args:
         effects_s: for each of four touches, seconds from the press until the page shows what
@@ -157,11 +162,11 @@ def measure_click(browser: Browser, page: str, tokens: int, rate: float) -> Clic
         chat.ask(answers.question(tokens))
         chat.probe.wait_seen("begin", GRACE_S, every_ms=50)
         effects = []
-        for label, effect in TOUCHES:
-            chat.probe.page.wait_for_timeout(1000 * due_s / (len(TOUCHES) + 1))
-            effects.append(chat.touch_sidebar(label, effect, timeout_s=5))
+        for touch in islice(cycle(TOUCHES[page]), TOUCH_COUNT):
+            chat.probe.page.wait_for_timeout(1000 * due_s / (TOUCH_COUNT + 1))
+            effects.append(chat.touch_sidebar(touch, TOUCH_TIMEOUT_S))
         # A page that lost the answer never shows the end.
-        ended_at = chat.probe.wait_seen("end", due_s / (len(TOUCHES) + 1) + GRACE_S / 3)
+        ended_at = chat.probe.wait_seen("end", due_s / (TOUCH_COUNT + 1) + GRACE_S / 3)
         chat.settle()
         complete = ended_at is not None and not answers.missing_blocks(text, chat.shown())
         return ClickFigures(page, tokens, rate, tuple(effects), complete)
@@ -171,9 +176,6 @@ def stream_section(figures: Sequence[StreamFigures]) -> Section:
     """The figures of one scenario, page beside page. Its goals depend on the throttling."""
     first = figures[0]
     slow = first.throttle > 1
-    title = f"{first.tokens:,} tokens at {first.rate:g} tok/s"
-    if slow:
-        title += f", browser CPU {first.throttle:g}x slower"
     # Bytes go with the number of frames, not of tokens: the bar holds for this stream alone.
     bytes_goal = Goal(0.6, " MB") if (first.tokens, first.rate) == (12_000, 400) else None
 
@@ -186,9 +188,10 @@ def stream_section(figures: Sequence[StreamFigures]) -> Section:
         return row(figure, {f.page: value(f) for f in figures}, show, goal)
 
     return Section(
-        title,
+        stream_title(figures),
         (
             yes_no("complete", {f.page: f.complete for f in figures}),
+            yes_no("followed", {f.page: f.followed for f in figures}),
             of("behind at the end", lambda f: f.behind_s, "{:.2f} s".format, Goal(0.3, " s")),
             of("generator late", lambda f: f.generator_late_s, "{:.2f} s".format),
             of("first text", lambda f: f.first_text_s, "{:.2f} s".format),
@@ -227,6 +230,13 @@ def stream_section(figures: Sequence[StreamFigures]) -> Section:
             of("server memory after", lambda f: f.rss_after_mb, "{:.0f} MB".format),
         ),
     )
+
+
+def stream_title(figures: Sequence[StreamFigures]) -> str:
+    """What was asked for."""
+    first = figures[0]
+    slower = f", browser CPU {first.throttle:g}x slower" if first.throttle > 1 else ""
+    return f"{first.tokens:,} tokens at {first.rate:g} tok/s{slower}"
 
 
 def click_section(figures: Sequence[ClickFigures]) -> Section:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,17 @@ def row(
     )
 
 
+def spread(figure: str, values: Sequence[float], form: str, goal: Goal | None = None) -> Row:
+    """The app's median, and in brackets its lowest and highest; the goal is the median's."""
+    low, high = (form.format(edge) for edge in (min(values), max(values)))
+    return row(
+        figure,
+        {"app": statistics.median(values)},
+        lambda median: f"{form.format(median)} ({low} to {high})",
+        goal,
+    )
+
+
 def yes_no(figure: str, values: dict[str, bool], *, wanted: bool = True) -> Row:
     """A row of yes and no; yes is the goal where `wanted`."""
     texts = {page: "yes" if value else "no" for page, value in values.items()}
@@ -85,8 +97,13 @@ def render(sections: Sequence[Section]) -> str:
         for r in section.rows:
             verdict = {True: "met", False: "MISSED", None: ""}[r.met]
             lines.append([r.figure, *(r.values.get(p, "") for p in pages), r.goal, verdict])
+    return align(lines)
+
+
+def align(lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns; the first line is its head."""
     widths = [max(_width(line[at]) for line in lines) for at in range(len(lines[0]))]
-    lines.insert(1, ["-" * width for width in widths])
+    lines = [lines[0], ["-" * width for width in widths], *lines[1:]]
     return "\n".join(
         "| "
         + " | ".join(cell + " " * (w - _width(cell)) for cell, w in zip(line, widths, strict=True))

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from llm.embedded_model import FetchStopped
+from llm.embedded_model import WHEEL_BYTES, FetchStopped
 from llm.errors import LLMError, NotAModelError, ShuttingDownError
 from llm.local_errors import generate_error, load_error
 from llm.local_source import obtain
-from llm.models import EMBEDDED, display_name, resolve
+from llm.models import EMBEDDED, ModelKind, display_name, resolve
 from llm.types import (
     BackendPhase,
     BackendStatus,
@@ -80,6 +80,7 @@ class LocalBackend:
     def __init__(self, options: LocalOptions) -> None:
         self._options = options
         self._model_name = display_name(options.model)
+        self._steps = _steps(options.model)
         self._changed = threading.Condition()
         self._phase: BackendPhase = "idle"
         self._progress: float | None = None
@@ -129,6 +130,8 @@ class LocalBackend:
                 progress=self._progress,
                 error=self._error,
                 elapsed_s=time.monotonic() - self._since,
+                steps=self._steps,
+                fetch_bytes=WHEEL_BYTES if self._options.model.strip() == EMBEDDED else 0,
             )
 
     def prepare(self) -> None:
@@ -269,6 +272,20 @@ class LocalBackend:
         gc.collect()
         gc.freeze()
         return loaded
+
+
+def _steps(model: str) -> tuple[BackendPhase, ...]:
+    try:
+        kind = resolve(model).kind
+    except LLMError:  # told when it is tried
+        return ()
+    before: dict[ModelKind, tuple[BackendPhase, ...]] = {
+        "embedded": ("fetching", "converting"),
+        "gguf": ("converting",),
+        "hub": ("fetching",),
+        "folder": (),
+    }
+    return (*before[kind], "loading", "warming")
 
 
 def _wait_without_spinning() -> None:

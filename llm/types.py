@@ -106,6 +106,8 @@ class BackendStatus:
         progress: 0 to 1 within the phase, None where it cannot be known.
         error: why it failed; only with `failed`.
         elapsed_s: seconds since the present phase began.
+        steps: the phases that lead to `ready`, in their order; empty where there is but one.
+        fetch_bytes: how much there is to fetch; 0 while unknown.
     """
 
     phase: BackendPhase
@@ -113,6 +115,8 @@ class BackendStatus:
     progress: float | None = None
     error: LLMError | None = None
     elapsed_s: float = 0.0
+    steps: tuple[BackendPhase, ...] = ()
+    fetch_bytes: int = 0
 
     @property
     def ready(self) -> bool:

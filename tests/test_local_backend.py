@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import shutil
 import threading
 import weakref
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from platformdirs import user_cache_path
 
 from llm.errors import (
     ContextOverflowError,
@@ -41,6 +39,7 @@ from llm.types import (
     Message,
     SamplingParams,
 )
+from tests.model_data import model_data_dir
 from tests.tiny_model import CHAT_TEMPLATE, WINDOW_TOKENS, make_tiny_model
 
 TIMEOUT_S = 60
@@ -861,9 +860,7 @@ def test_closing_ends_a_conversion_and_leaves_no_half_model(
 @pytest.fixture(scope="session")
 def embedded() -> Iterator[LocalBackend]:
     """The real model; what was fetched and converted is kept for the next run of the tests."""
-    kept = os.environ.get("STEADY_CHAT_TEST_DATA")
-    folder = Path(kept) if kept else user_cache_path("steady-chat-tests", appauthor=False)
-    backend = LocalBackend(LocalOptions(folder))
+    backend = LocalBackend(LocalOptions(model_data_dir()))
     yield backend
     backend.close()
 

@@ -116,10 +116,12 @@ def test_what_never_closes_is_shown_after_all(opening: str) -> None:
     assert len(presentable("Start " + opening + words)) > 500
 
 
-@pytest.mark.parametrize("name", CORPUS)
+# Formulas are held until they end.
+WITHOUT_FORMULAS = [name for name in CORPUS if "formula" not in name and name != "answer"]
+
+
+@pytest.mark.parametrize("name", WITHOUT_FORMULAS)
 def test_nothing_but_formulas_and_table_heads_is_held_for_long(name: str) -> None:
-    if "formula" in name or name == "answer":
-        pytest.skip("formulas are held until they end")
     text = CORPUS[name]
     for end in range(len(text) + 1):
         held = re.sub(r"\W", "", text[:end])[len(re.sub(r"\W", "", presentable(text[:end]))) :]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,19 +12,14 @@ from llm.types import Backend, BackendStatus
 from ui.language import say, say_error
 from ui.live_answer import TICK_S, yield_to_rerun
 
-PHASES: tuple[Literal["fetching", "converting", "loading", "warming"], ...] = (
-    "fetching",
-    "converting",
-    "loading",
-    "warming",
-)
 WATCH_INTERVAL_S = 0.25
 
 
 def short_status(status: BackendStatus) -> str:
     """One line for the sidebar: the model's name and its state."""
     name = status.model or say("model-unnamed")
-    return f"**{plain(name)}**  \n{_dot(status)} {say(f'phase-{status.phase}')}"
+    phase = "asking" if status.phase == "loading" and not status.steps else status.phase
+    return f"**{plain(name)}**  \n{_dot(status)} {say(f'phase-{phase}')}"
 
 
 def _dot(status: BackendStatus) -> str:
@@ -40,16 +34,17 @@ def draw_phases(place: DeltaGenerator, status: BackendStatus) -> None:
         if status.error is not None:
             st.error(plain(say_error(status.error)), icon=":material/error:")
             return
-        if status.phase not in PHASES:
+        if status.phase not in status.steps:
             return
-        at = PHASES.index(status.phase)
+        at = status.steps.index(status.phase)
+        megabytes = round(status.fetch_bytes / 1e6)
         lines = []
-        for index, phase in enumerate(PHASES):
+        for index, phase in enumerate(status.steps):
             mark = "✓" if index < at else ("◌" if index == at else "·")
-            lines.append(f"{mark} {say(f'step-{phase}')}")
+            lines.append(f"{mark} {say(f'step-{phase}', megabytes=megabytes)}")
         st.markdown("  \n".join(lines))
         st.progress(
-            status.progress if status.progress is not None else at / len(PHASES),
+            status.progress if status.progress is not None else at / len(status.steps),
             text=say("step-elapsed", seconds=int(status.elapsed_s)),
         )
 

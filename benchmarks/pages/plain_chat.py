@@ -15,16 +15,16 @@ MAX_TOKENS = 1_000_000
 
 
 def sidebar() -> None:
-    """A button that asks back, as the app's does; what it would do is left out."""
-    ask, keep = st.sidebar.empty(), st.sidebar.empty()
-    if not st.session_state.get("asked"):
-        ask.button("Clear history", on_click=_set_asked, args=(True,))
+    """A button that becomes another when it is clicked: the click's effect."""
+    hide, show = st.sidebar.empty(), st.sidebar.empty()
+    if not st.session_state.get("hidden"):
+        hide.button("Hide", on_click=_set_hidden, args=(True,))
     else:
-        keep.button("Keep", on_click=_set_asked, args=(False,))
+        show.button("Show", on_click=_set_hidden, args=(False,))
 
 
-def _set_asked(value: bool) -> None:
-    st.session_state.asked = value
+def _set_hidden(value: bool) -> None:
+    st.session_state.hidden = value
 
 
 def history() -> None:

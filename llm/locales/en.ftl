@@ -73,6 +73,7 @@ phase-fetching = fetching the model
 phase-converting = converting, once only
 phase-loading = loading
 phase-warming = warming up
+phase-asking = asking the server
 phase-ready = ready
 phase-failed = not available
 sidebar-retry = Try again
@@ -94,7 +95,10 @@ clear-question = { $turns ->
 clear-yes = Delete
 
 ## Getting the model ready
-step-fetching = Fetch the model (98 MB, the first time only)
+step-fetching = { $megabytes ->
+    [0] Fetch the model (the first time only)
+   *[other] Fetch the model ({ $megabytes } MB, the first time only)
+}
 step-converting = Convert it (the first time only)
 step-loading = Load it
 step-warming = Warm it up

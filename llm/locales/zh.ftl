@@ -69,6 +69,7 @@ phase-fetching = 正在获取模型
 phase-converting = 正在转换（仅一次）
 phase-loading = 正在加载
 phase-warming = 正在预热
+phase-asking = 正在询问服务器
 phase-ready = 就绪
 phase-failed = 不可用
 sidebar-retry = 重试
@@ -87,7 +88,10 @@ clear-question = 删除此对话的 { $turns } 组问答？
 clear-yes = 删除
 
 ## Getting the model ready
-step-fetching = 获取模型（98 MB，仅首次）
+step-fetching = { $megabytes ->
+    [0] 获取模型（仅首次）
+   *[other] 获取模型（{ $megabytes } MB，仅首次）
+}
 step-converting = 转换模型（仅首次）
 step-loading = 加载模型
 step-warming = 预热模型

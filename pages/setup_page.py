@@ -37,3 +37,8 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return str(value)
+
+
+if __name__ == "__main__":
+    # Somebody came by this file's own address, before Streamlit knew of the real pages.
+    st.switch_page("streamlit_app.py")

@@ -1,0 +1,105 @@
+"""The page's script, run by Streamlit's AppTest: what it says without a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+
+from ui import resources
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
+    """A process of its own as far as the app can tell: no settings, no cached resources."""
+    monkeypatch.chdir(tmp_path)
+    scripts = tmp_path / "scripts.json"
+    scripts.write_text(json.dumps({"default": {"text": "You asked: {question}"}}), encoding="utf-8")
+    monkeypatch.setenv("STEADY_CHAT_BACKENDS", "scripted,vllm")
+    monkeypatch.setenv("STEADY_CHAT_SCRIPTS_FILE", str(scripts))
+    monkeypatch.setenv("STEADY_CHAT_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("STEADY_CHAT_VLLM_API_KEY", "sk-very-secret")
+    st.cache_resource.clear()
+    yield monkeypatch
+    resources.registry().close()
+    st.cache_resource.clear()
+
+
+def page() -> AppTest:
+    return AppTest.from_file(str(ROOT / "streamlit_app.py"), default_timeout=30)
+
+
+def captions(app: AppTest) -> str:
+    return "\n".join(caption.value for caption in app.caption)
+
+
+def test_a_question_is_answered_with_a_receipt(settings: pytest.MonkeyPatch) -> None:
+    app = page().run()
+    assert not app.exception
+    app.chat_input[0].set_value("Hello *there*").run()
+    assert not app.exception
+    assert [text.value for text in app.text] == ["Hello *there*"]
+    assert "You asked: Hello *there*" in [markdown.value for markdown in app.markdown]
+    assert "finished" in captions(app)
+
+
+def test_wrong_settings_are_a_sentence_and_nothing_else(settings: pytest.MonkeyPatch) -> None:
+    settings.setenv("STEADY_CHAT_TEMPERATURE", "hot")
+    app = page().run()
+    assert not app.exception
+    assert [error.value for error in app.error] == [
+        "The setting “temperature” is not right: Input should be a valid number, unable to parse"
+        " string as a number"
+    ]
+    assert not app.chat_input
+    settings.setenv("STEADY_CHAT_TEMPERATURE", "0.5")
+    assert page().run().slider(key="temperature").value == 0.5
+
+
+def test_a_wrong_scripts_file_is_a_sentence_too(settings: pytest.MonkeyPatch) -> None:
+    settings.setenv("STEADY_CHAT_SCRIPTS_FILE", "no-such-file.json")
+    app = page().run()
+    assert not app.exception
+    assert "scripts_file" in app.error[0].value
+
+
+def test_the_sidebar_begins_with_the_settings(settings: pytest.MonkeyPatch) -> None:
+    settings.setenv("STEADY_CHAT_SYSTEM_PROMPT", "Be brief.")
+    settings.setenv("STEADY_CHAT_MAX_TOKENS", "77")
+    settings.setenv("STEADY_CHAT_SEED", "5")
+    settings.setenv("STEADY_CHAT_LANGUAGE", "zh")
+    app = page().run()
+    assert app.text_area(key="system_prompt").value == "Be brief."
+    assert app.number_input(key="max_tokens").value == 77
+    assert app.number_input(key="seed").value == 5
+    assert app.text_area(key="system_prompt").label == "系统提示词"
+
+
+def test_the_setup_page_shows_the_settings_without_the_key(settings: pytest.MonkeyPatch) -> None:
+    app = page().run()
+    # The page is a function, so it's chosen as a browser does it: by its address.
+    app._page_hash = calc_hash("setup")
+    app.run()
+    assert not app.exception
+    table = app.table[0].value
+    shown = dict(zip(table["Setting"], table["Value"], strict=True))
+    assert shown["STEADY_CHAT_BACKENDS"] == "scripted,vllm"
+    assert shown["STEADY_CHAT_VLLM_API_KEY"] == "**********"
+    assert "sk-very-secret" not in str(app)
+
+
+def test_the_language_can_be_switched_and_everything_else_stays(
+    settings: pytest.MonkeyPatch,
+) -> None:
+    app = page().run()
+    app.slider(key="temperature").set_value(1.2).run()
+    app.radio(key="language").set_value("zh").run()
+    assert app.slider(key="temperature").label == "温度"
+    assert app.slider(key="temperature").value == 1.2

@@ -1,0 +1,80 @@
+"""The benchmarks run, and say what they measured; what they measure is no test's business."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.ratios import share
+
+ROOT = Path(__file__).parents[1]
+LIMIT_S = 240
+"""Far more than it takes on a machine that does something else as well."""
+
+ROWS = {
+    "complete",
+    "followed",
+    "behind at the end",
+    "first text",
+    "to the browser",
+    "frames > 50 ms",
+    "longest task",
+    "busy share",
+    "server CPU",
+}
+
+
+@pytest.mark.browser
+def test_the_quick_stream_benchmark_prints_its_table_and_writes_its_figures(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "stream"]
+    command += ["--pages", "app", "--results", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+    lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[0] == ["figure", "app", "goal", ""]
+    assert {len(row) for row in cells} == {4}
+    assert {row[0] for row in cells} >= ROWS
+    assert [row[1] for row in cells if row[0] == "complete"] == ["yes", "yes"]
+    assert "this app, against" not in done.stdout, "there is nothing to compare it with"
+
+    (path,) = tmp_path.iterdir()
+    told = json.loads(path.read_text(encoding="utf-8"))
+    assert set(told) == {"machine", "quick", "took_s", "failed", "missed", "figures"}
+    assert told["quick"] is True
+    assert told["failed"] == []
+    assert {"cores", "processor", "python", "chromium", "packages"} <= set(told["machine"])
+    plain, slow = told["figures"]["stream"]
+    assert (plain["page"], plain["throttle"], slow["throttle"]) == ("app", 1, 4)
+    assert plain["complete"]
+    assert slow["complete"]
+    assert plain["behind_s"] is not None
+    assert plain["sent_mb"] > 0
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        (1.0, 140.4, "1/140 of"),
+        (1.0, 1432.0, "1/1,400 of"),
+        (2.0, 5.0, "1/2.5 of"),
+        (1.0, 1.1, "0.91 of"),
+        (3.0, 2.0, "1.5 of"),
+        (0.0, 2.0, "none of"),
+        (0.0, 0.0, "none, as there"),
+        (1.0, 0.0, "some, there none"),
+    ],
+)
+def test_a_share_is_said_as_a_fraction(ours: float, theirs: float, said: str) -> None:
+    assert share(ours, theirs) == said
+
+
+def test_a_page_that_never_caught_up_gives_a_bound_only() -> None:
+    assert share(1, 40, at_least=True) == "under 1/40 of"
