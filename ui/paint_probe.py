@@ -76,7 +76,7 @@ export default function ({ data }) {
 """
 
 
-class _Session:
+class Session:
     """One browser session's meter and when it last reported."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class _Session:
 
 
 @st.cache_resource(show_spinner=False)
-def _sessions() -> weakref.WeakValueDictionary[str, _Session]:
+def sessions() -> weakref.WeakValueDictionary[str, Session]:
     # Weak: a session's entry goes with its session state.
     return weakref.WeakValueDictionary()
 
@@ -108,10 +108,10 @@ def mount_probe(*, active: bool) -> None:
     _component()(key="paint_probe", data={"active": active, "token": token, "path": path}, height=0)
 
 
-def _own_session() -> tuple[str, _Session]:
+def _own_session() -> tuple[str, Session]:
     if "paint_session" not in st.session_state:
-        token, session = secrets.token_urlsafe(16), _Session()
-        _sessions()[token] = session
+        token, session = secrets.token_urlsafe(16), Session()
+        sessions()[token] = session
         st.session_state.paint_session = (token, session)
     token, session = st.session_state.paint_session
     return token, session
@@ -127,9 +127,9 @@ async def take_report(request: Request) -> Response:
     try:
         report = json.loads(body)
         token, busy_ms = str(report["token"]), float(report["busy_ms"])
-    except (ValueError, TypeError, KeyError, OverflowError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return Response(status_code=400)
-    session = _sessions().get(token)
+    session = sessions().get(token)
     if session is None:
         return Response(status_code=403)
     if not (math.isfinite(busy_ms) and 0 <= busy_ms <= MAX_BUSY_MS):

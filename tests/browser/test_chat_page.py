@@ -378,6 +378,23 @@ def test_an_answer_is_never_seen_twice_or_faded_around_reruns(chat: ChatPage) ->
     assert (seen["twice"], seen["faded"], seen["shrunk"]) == (0, 0, 0), seen
 
 
+def test_the_browser_reports_how_it_paints_while_an_answer_streams_and_not_after(
+    chat: ChatPage,
+) -> None:
+    answered: list[int] = []
+    chat.page.on(
+        "response",
+        lambda response: answered.append(response.status) if "/steady/paint" in response.url else 0,
+    )
+    chat.ask("a slow and long answer please")
+    chat.wait_until_done()
+    assert answered
+    assert set(answered) == {204}
+    reports = len(answered)
+    chat.page.wait_for_timeout(3000)  # two reports' time
+    assert len(answered) == reports
+
+
 def test_the_page_speaks_chinese_to_a_chinese_browser_and_can_be_switched(
     chromium: Browser, app: str, artifacts: Path
 ) -> None:
