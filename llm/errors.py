@@ -42,7 +42,21 @@ reason, not an error.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from llm.catalogue import Catalogue
+
+Value = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A sentence within a sentence: why something is so, by its name in the catalogue."""
+
+    message_id: str
+    values: dict[str, Value] = field(default_factory=dict)
 
 
 class LLMError(Exception):
@@ -60,14 +74,24 @@ class LLMError(Exception):
     message_id: ClassVar[str] = "error-internal"
     retryable: ClassVar[bool] = False
 
-    def __init__(self, **values: str | int | float) -> None:
+    def __init__(self, **values: Value | Reason) -> None:
         super().__init__(self.message_id)
         self.values = values
+
+    def sentence(self, catalogue: Catalogue) -> str:
+        """What to tell a person, in the catalogue's language."""
+        told = {
+            name: catalogue.say(value.message_id, **value.values)
+            if isinstance(value, Reason)
+            else value
+            for name, value in self.values.items()
+        }
+        return catalogue.say(self.message_id, **told)
 
     def __str__(self) -> str:
         from llm.catalogue import catalogue
 
-        return catalogue("en").say(self.message_id, **self.values)
+        return self.sentence(catalogue("en"))
 
 
 class InvalidRequestError(LLMError):

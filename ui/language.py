@@ -29,4 +29,4 @@ def say(message_id: str, **values: str | int | float | date) -> str:
 
 def say_error(error: LLMError) -> str:
     """An error's sentence in the person's language."""
-    return say(error.message_id, **error.values)
+    return error.sentence(words())
