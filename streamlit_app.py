@@ -12,6 +12,7 @@ import streamlit as st
 def main() -> None:
     """Draw whichever page is open, with the sidebar that all pages share."""
     from llm.errors import SettingsError
+    from llm.plain_markdown import plain
     from ui.language import say_error
     from ui.style import apply_style
 
@@ -20,7 +21,7 @@ def main() -> None:
     try:
         draw()
     except SettingsError as error:
-        st.error(say_error(error))
+        st.error(plain(say_error(error)))
 
 
 def draw() -> None:
@@ -31,7 +32,7 @@ def draw() -> None:
     """
     from pages import chat_page, setup_page
     from ui import resources
-    from ui.conversation_id import conversation_id
+    from ui.conversation_id import conversation_id, show_in_address
     from ui.language import say
     from ui.paint_probe import mount_probe
     from ui.sidebar import draw_sidebar, set_defaults
@@ -59,6 +60,7 @@ def draw() -> None:
             ),
         ]
     )
+    show_in_address()
     backend, status_place = draw_sidebar(settings, here)
     with st.container(key="probe"):
         mount_probe(active=resources.chat().job(here) is not None)

@@ -101,17 +101,21 @@ class Chat:
     def clear_history(self) -> None:
         """Clear the app's conversation, as a person does."""
         page = self.probe.page
-        live = page.get_by_test_id("stSidebar").locator('[data-stale="false"]')
-        live.get_by_role("button", name="Clear history").click()
+        sidebar = page.get_by_test_id("stSidebar")
+        sidebar.get_by_test_id("stPopover").get_by_role("button", name="Clear history").click()
         page.locator(".st-key-clear_yes button").click()
         page.locator(".st-key-clear button").wait_for(timeout=PAGE_TIMEOUT_S * 1000)
         self.settle()
 
     def show_all_turns(self) -> None:
         """Press the app's button for earlier turns until all are on the page."""
-        earlier = self.probe.page.locator(".st-key-earlier button")
+        page = self.probe.page
+        earlier = page.locator(".st-key-earlier button")
         while earlier.is_visible():
+            label = earlier.inner_text()
             earlier.click()
+            # The last press takes the button away, perhaps only after a while.
+            page.wait_for_function(_OTHER_LABEL_JS, arg=label, timeout=PAGE_TIMEOUT_S * 1000)
             self.settle()
 
     def touch_sidebar(self, touch: Touch, timeout_s: float) -> float | None:
@@ -129,6 +133,8 @@ class Chat:
         return seen_at - clicked_at if seen_at and clicked_at else None
 
 
+_OTHER_LABEL_JS = """(label) =>
+  document.querySelector('.st-key-earlier button')?.innerText !== label"""
 _AT_THE_END_JS = """() => {
   let box = [...document.querySelectorAll('[data-testid=stChatMessage]')].at(-1);
   while (box && !(box.scrollHeight > box.clientHeight + 1

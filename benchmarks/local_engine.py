@@ -109,7 +109,7 @@ def local_section(figures: LocalFigures) -> Section:
     of_bare = [speed / statistics.median(bare) for speed in page]
     sooner = figures.first_start_s / figures.second_start_s
     return Section(
-        f"the local model, {len(bare)} pairs; in brackets the lowest and the highest",
+        f"the local model, {len(bare)} rounds; in brackets the lowest and the highest",
         (
             spread("bare, tok/s", bare, "{:.1f}"),
             spread("engine, tok/s", engine, "{:.1f}"),
@@ -117,7 +117,7 @@ def local_section(figures: LocalFigures) -> Section:
             spread("TTFT, bare", bare_ms, "{:.0f} ms"),
             spread("added TTFT", figures.added_ttft_ms, "{:.0f} ms", Goal(100, " ms")),
             spread("through the page, tok/s", page, "{:.1f}"),
-            spread("through the page / bare", of_bare, "{:.3f}"),
+            spread("through the page (another process) / bare", of_bare, "{:.3f}"),
             spread("through the page, TTFT", page_ms, "{:.0f} ms"),
             row("first start", {APP: figures.first_start_s}, "{:.1f} s".format),
             row("second start", {APP: figures.second_start_s}, "{:.1f} s".format),

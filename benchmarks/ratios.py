@@ -33,10 +33,12 @@ def render_ratios(figures: Sequence[StreamFigures]) -> str:
     for one in figures:
         scenarios.setdefault(stream_title([one]), {})[one.page] = one
     others = list(dict.fromkeys(f.page for f in figures if f.page != APP))
+    if not others:
+        return ""
     lines = [["this app, against", *(f"`{page}`" for page in others)]]
     for title, pages in scenarios.items():
         app = pages.get(APP)
-        if app is None or not others:
+        if app is None:
             return ""
         lines.append([f"**{title}**", *[""] * len(others)])
         for name, value in _FIGURES:

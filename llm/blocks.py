@@ -135,6 +135,7 @@ class BlockSplitter:
         for number in range(finished):
             following = tops[number + 1] if number + 1 < len(tops) else None
             end = shift + starts[_first_line(following)] if following else len(self._text)
+            self._settle_parts(tops[number], tokens, starts, shift)
             self._settle(end, tops[number].type, _definitions(env, tops[number]))
         if done:
             if self._tail_start < len(self._text):
@@ -143,7 +144,7 @@ class BlockSplitter:
         if finished:
             self._resume, self._context = self._tail_start, ""
         last = tops[finished] if finished < len(tops) else None
-        if last is None or not self._skip(last, tokens, env, region, starts):
+        if last is None or not self._skip(last, tokens, env, region, starts, shift):
             size = limit - self._resume
             self._parse_from = limit + size // 8 if size > LARGE_TAIL_CHARS else 0
 
@@ -185,6 +186,7 @@ class BlockSplitter:
         env: dict[str, Any],
         region: str,
         starts: list[int],
+        shift: int,
     ) -> bool:
         """Let the next parse begin late in the open block `token`, behind lines that stand for it.
 
@@ -211,8 +213,7 @@ class BlockSplitter:
                 context = "\n".join(lines[: 1 if token.type == "fence" else 2]) + "\n"
         if resume <= starts[first] + len(context):
             return False
-        resume_at = self._resume - len(self._context) + resume
-        self._resume, self._context = resume_at, context
+        self._resume, self._context = shift + resume, context
         self._parse_from = 0
         if token.type in _LISTS:
             before = {
@@ -222,9 +223,24 @@ class BlockSplitter:
             }
             definitions = _definitions({"references": before}, token)
             self._skipped_definitions = {**definitions, **self._skipped_definitions}
-            if resume_at - self._tail_start >= self._max_list_chars:
-                self._settle(resume_at, token.type, {})
+            self._settle_parts(token, tokens, starts, shift)
         return True
+
+    def _settle_parts(
+        self, token: Token, tokens: list[Token], starts: list[int], shift: int
+    ) -> None:
+        """Settle a long list up to the first item that begins beyond the limit, and so on.
+
+        Where it is cut depends on the text alone, not on how the text arrived.
+        """
+        if token.type not in _LISTS or token.map is None:
+            return
+        for item in tokens:
+            if item.type == "list_item_open" and item.level == token.level + 1 and item.map:
+                inside = token.map[0] <= item.map[0] < token.map[1]
+                begin = shift + starts[item.map[0]]
+                if inside and begin - self._tail_start >= self._max_list_chars:
+                    self._settle(begin, token.type, {})
 
     def _result(self, done: bool) -> Split:
         if done and self._has_footnotes:

@@ -20,6 +20,7 @@ from llm.errors import (
     QuestionTooLongError,
     TooManyQueuedError,
 )
+from llm.fault_log import log_fault
 from llm.job import GenerationJob, Snapshot
 from llm.registry import JobRegistry
 from llm.types import Backend, Finish, GenerationRequest, SamplingParams
@@ -61,7 +62,7 @@ class Chat:
         """The id of this conversation if it is known here, else of a new one."""
         if conversation_id and self._store.exists(conversation_id):
             return conversation_id
-        return self._store.create()
+        return self._store.new_id()
 
     def turns(self, conversation_id: str) -> tuple[Turn, ...]:
         return self._store.turns(conversation_id)
@@ -97,13 +98,13 @@ class Chat:
         if chars > self._max_question_chars:
             limit = self._max_question_chars
             raise QuestionTooLongError(chars=chars, limit=limit, over=chars - limit)
-        turn = Turn(uuid.uuid4().hex, question, backend, params, system_prompt)
+        turn = Turn(uuid.uuid4().hex, question, backend, params, system_prompt, person)
         with self._locked(conversation_id):
             queued = [t for t in self._store.turns(conversation_id) if t.state == "queued"]
             if len(queued) >= MAX_QUEUED:
                 raise TooManyQueuedError(limit=MAX_QUEUED)
             self._store.add(conversation_id, turn)
-            self._start_next(conversation_id, person)
+            self._start_next(conversation_id)
 
     def ask_again(
         self,
@@ -144,10 +145,15 @@ class Chat:
                 if turn.turn_id == turn_id and turn.state == "queued":
                     self._store.remove(conversation_id, turn_id)
 
-    def stop(self, conversation_id: str) -> None:
-        """Stop the running answer, keeping what has been said."""
+    def stop(self, conversation_id: str, turn_id: str | None = None) -> None:
+        """Stop the running answer, keeping what has been said.
+
+        Args:
+            turn_id: the turn that is meant: when its answer has just ended and the next has begun,
+                the next goes on. None means whichever runs.
+        """
         job = self._registry.get(conversation_id)
-        if job is not None:
+        if job is not None and turn_id in (None, job.request.request_id):
             job.cancel()
 
     def clear(self, conversation_id: str) -> None:
@@ -162,7 +168,7 @@ class Chat:
         with self._locks_lock:
             return self._locks.setdefault(conversation_id, threading.RLock())
 
-    def _start_next(self, conversation_id: str, person: str) -> None:
+    def _start_next(self, conversation_id: str) -> None:
         """Start the oldest queued turn unless an answer is running. Called with the lock held.
 
         After Clear the old job may still be letting go; its end starts what was asked since.
@@ -174,20 +180,18 @@ class Chat:
                 return
             self._store.change(conversation_id, turn.turn_id, lambda t: replace(t, state="running"))
             try:
-                self._submit(conversation_id, turn, person, turns[: turns.index(turn)])
+                self._submit(conversation_id, turn, turns[: turns.index(turn)])
                 return
             except LLMError as error:
                 self._fail(conversation_id, turn, error)
             except BaseException as error:
                 # Streamlit ends a script run with BaseExceptions; the turn must not hang then.
-                logger.exception("A question couldn't be handed to its backend")
+                log_fault(logger, "A question couldn't be handed to its backend", error)
                 self._fail(conversation_id, turn, InternalError(kind=type(error).__name__))
                 if not isinstance(error, Exception):
                     raise
 
-    def _submit(
-        self, conversation_id: str, turn: Turn, person: str, before: tuple[Turn, ...]
-    ) -> None:
+    def _submit(self, conversation_id: str, turn: Turn, before: tuple[Turn, ...]) -> None:
         backend = self._backends[turn.backend]()
         messages = history_messages(before, turn.question, turn.system_prompt)
 
@@ -196,11 +200,18 @@ class Chat:
 
         def on_end(job: GenerationJob) -> None:
             with self._locked(conversation_id):
-                self._start_next(conversation_id, person)
+                # Once more where the store refused it: a turn that stays running would hold up
+                # the conversation for ever.
+                still = next(
+                    (t for t in self.turns(conversation_id) if t.turn_id == turn.turn_id), turn
+                )
+                if still.state == "running":
+                    save(job.snapshot())
+                self._start_next(conversation_id)
 
         self._registry.submit(
             conversation_id,
-            person,
+            turn.person,
             backend,
             GenerationRequest(messages, turn.params, request_id=turn.turn_id),
             save=save,

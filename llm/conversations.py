@@ -37,6 +37,7 @@ class Turn:
         question: as it was typed.
         backend: the backend's name, as settings call it.
         system_prompt: as it was when the question was asked.
+        person: who asked.
         state: `queued` behind the turn before, `running` (in line or being answered), `ended`.
         text: the answer so far, or all of it.
         error: what went wrong, if something did; the text until then is kept.
@@ -47,6 +48,7 @@ class Turn:
     backend: str
     params: SamplingParams
     system_prompt: str = ""
+    person: str = ""
     state: TurnState = "queued"
     text: str = ""
     reasoning: str = ""
@@ -58,25 +60,35 @@ class Turn:
 class _Conversation:
     turns: dict[str, Turn] = field(default_factory=dict)
 
+    @property
+    def chars(self) -> int:
+        return sum(len(t.question) + len(t.text) + len(t.reasoning) for t in self.turns.values())
+
+    @property
+    def at_rest(self) -> bool:
+        return all(turn.state == "ended" for turn in self.turns.values())
+
 
 class ConversationStore:
-    """Holds the conversations of this process, the least recently used given up past a limit.
+    """Holds the conversations of this process; past a limit the least recently used are given up.
+
+    Args:
+        max_conversations: how many are held.
+        max_chars: how many characters they may have together.
 
     Thread-safety: every method may be called from any thread and is atomic.
     """
 
-    def __init__(self, max_conversations: int = 1000) -> None:
-        self._max = max_conversations
+    def __init__(self, max_conversations: int = 1000, max_chars: int = 200_000_000) -> None:
+        self._max_conversations = max_conversations
+        self._max_chars = max_chars
         self._lock = threading.RLock()
         self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
 
-    def create(self) -> str:
-        """A new, empty conversation; returns its id."""
-        conversation_id = secrets.token_urlsafe(16)
-        with self._lock:
-            self._conversations[conversation_id] = _Conversation()
-            self._make_room()
-        return conversation_id
+    @staticmethod
+    def new_id() -> str:
+        """An unguessable id; the conversation begins with its first turn."""
+        return secrets.token_urlsafe(16)
 
     def exists(self, conversation_id: str) -> bool:
         with self._lock:
@@ -123,18 +135,14 @@ class ConversationStore:
                 self._conversations[conversation_id] = _Conversation()
 
     def _make_room(self) -> None:
-        while len(self._conversations) > self._max:
-            idle = next(
-                (
-                    key
-                    for key, value in self._conversations.items()
-                    if all(turn.state == "ended" for turn in value.turns.values())
-                ),
-                None,
-            )
-            if idle is None:
+        chars = sum(conversation.chars for conversation in self._conversations.values())
+        newest = next(reversed(self._conversations), None)
+        for key, conversation in list(self._conversations.items()):
+            if len(self._conversations) <= self._max_conversations and chars <= self._max_chars:
                 return
-            del self._conversations[idle]
+            if conversation.at_rest and key != newest:
+                chars -= conversation.chars
+                del self._conversations[key]
 
 
 def history_messages(turns: tuple[Turn, ...], question: str, system: str) -> tuple[Message, ...]:

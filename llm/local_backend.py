@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
-import shutil
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from llm.embedded_model import WHEEL_BYTES, FetchStopped
-from llm.errors import LLMError, NotAModelError, ShuttingDownError
+from llm.errors import LLMError, ShuttingDownError
 from llm.local_errors import generate_error, load_error
-from llm.local_source import obtain
-from llm.models import EMBEDDED, ModelKind, display_name, resolve
+from llm.local_memory import forget_frames, free_memory
+from llm.local_ready import get_ready, steps
+from llm.models import EMBEDDED, display_name
 from llm.types import (
     BackendPhase,
     BackendStatus,
@@ -31,7 +29,6 @@ from llm.types import (
     Finish,
     GenerationRequest,
     Message,
-    SamplingParams,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +36,6 @@ if TYPE_CHECKING:
     from llm.settings import Settings
 
 log = logging.getLogger(__name__)
-
-_WARM_UP = GenerationRequest((Message("user", "Hi"),), SamplingParams(max_tokens=2, seed=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +75,7 @@ class LocalBackend:
     def __init__(self, options: LocalOptions) -> None:
         self._options = options
         self._model_name = display_name(options.model)
-        self._steps = _steps(options.model)
+        self._steps = steps(options.model)
         self._changed = threading.Condition()
         self._phase: BackendPhase = "idle"
         self._progress: float | None = None
@@ -139,9 +134,12 @@ class LocalBackend:
             if self._closed or self._phase not in ("idle", "failed"):
                 return
             self._enter("loading")
-            threading.Thread(target=self._load, name="load-model", daemon=True).start()
+            try:
+                threading.Thread(target=self._load, name="load-model", daemon=True).start()
+            except Exception as error:  # noqa: BLE001 - nothing may leave the waiters waiting
+                self._fail(load_error(error, self._options.model))
 
-    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[Delta | Finish]:
+    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         self.prepare()
         loaded = self._wait(cancel)
         if loaded is None:
@@ -179,8 +177,6 @@ class LocalBackend:
         for answer in answers:
             answer.cancel()
         if was_loaded:
-            from llm.local_generation import free_memory
-
             gc.unfreeze()
             free_memory()
 
@@ -221,89 +217,39 @@ class LocalBackend:
             if not self._closed:
                 self._enter(phase, progress)
 
+    def _fail(self, failure: LLMError) -> None:
+        """Called with the lock held."""
+        if not self._closed:
+            self._enter("failed")
+            self._error = failure
+
     def _load(self) -> None:
         """The loading thread: ends in `ready` or `failed`, whatever happens."""
         failure: LLMError
         try:
-            loaded = self._get_ready()
+            loaded = get_ready(self._options, self._close, self._report)
         except FetchStopped:
             failure = ShuttingDownError()
         except LLMError as error:
             failure = error
         except BaseException as error:  # noqa: BLE001 - nothing may leave the waiters waiting
             failure = load_error(error, self._options.model)
+            failure.__cause__ = error
         else:
+            # Streamlit collects garbage after every run; it need not look at the model each time.
+            gc.collect()
             with self._changed:
                 if not self._closed:
+                    gc.freeze()
                     self._loaded = loaded
                     self._enter("ready")
+                    return
+            del loaded  # closed meanwhile
+            free_memory()
             return
         log.warning("the model can't be made ready: %s", type(failure).__name__)
+        # The failure is kept, the model must not be: the next try loads another.
+        forget_frames(failure)
+        free_memory()
         with self._changed:
-            if not self._closed:
-                self._error = failure
-                self._enter("failed")
-
-    def _get_ready(self) -> LoadedModel:
-        options = self._options
-        spec = resolve(options.model)
-        _wait_without_spinning()
-        # Importing the libraries takes seconds, and so may what comes before they are needed.
-        threading.Thread(target=_import_libraries, name="import-torch", daemon=True).start()
-        folder = obtain(
-            spec, options.data_dir, options.trust_remote_code, self._close, self._report
-        )
-        self._report("loading")
-        from llm.local_generation import generate, watch_for_stop
-        from llm.local_loader import load_model
-
-        try:
-            loaded = load_model(folder, spec.name, options)
-        except NotAModelError:
-            if folder != spec.path and spec.kind != "hub":
-                # A damaged conversion of our own: the next try makes it anew.
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
-        watch_for_stop(loaded.model)
-        self._report("warming")
-        for _ in generate(loaded, _WARM_UP, self._close):
-            pass
-        # Streamlit collects garbage after every run; it need not look at the model each time.
-        gc.collect()
-        gc.freeze()
-        return loaded
-
-
-def _steps(model: str) -> tuple[BackendPhase, ...]:
-    try:
-        kind = resolve(model).kind
-    except LLMError:  # told when it is tried
-        return ()
-    before: dict[ModelKind, tuple[BackendPhase, ...]] = {
-        "embedded": ("fetching", "converting"),
-        "gguf": ("converting",),
-        "hub": ("fetching",),
-        "folder": (),
-    }
-    return (*before[kind], "loading", "warming")
-
-
-def _wait_without_spinning() -> None:
-    """Let torch's CPU threads sleep while they wait for each other, unless the person chose.
-
-    By default they spin. Beside a busy browser, or a second answer, they then burn the very time
-    that the thread they wait for needs: measured on 2 cores beside two busy processes, 0.4 tok/s
-    spinning and 7.2 asleep; two answers at once, 3.0 and 11.5. OpenMP reads this when torch is
-    first imported, which is why it is set here.
-
-    Source: https://gcc.gnu.org/onlinedocs/libgomp/OMP_005fWAIT_005fPOLICY.html; KMP_BLOCKTIME is
-    the same for LLVM's and Intel's OpenMP.
-    """
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("KMP_BLOCKTIME", "0")
-
-
-def _import_libraries() -> None:
-    # The loading thread imports them too, and there a failure is told.
-    with suppress(Exception):
-        import llm.local_loader  # noqa: F401
+            self._fail(failure)

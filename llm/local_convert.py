@@ -6,8 +6,9 @@ don't hold up the app. It says how far it is in JSON lines on stdout:
 
     {"progress": 0.5}                         weights converted, 0 to 1
     {"error": "NotAModelError", "values": …}  the last line of a failure: a leaf of `llm.errors`
+                                              and its values, a reason as {"reason": id, "values": …}
 
-It ends itself when its stdin closes: it must not outlive an app that was killed.
+On stderr it says where a failure came from, for the log. It ends itself when its stdin closes: it must not outlive an app that was killed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ import os
 import shutil
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
+from llm import errors
 from llm.embedded_model import require_space
-from llm.errors import DiskFullError, LLMError, NotAModelError, OutOfMemoryError
-from llm.local_errors import is_out_of_memory
+from llm.errors import DiskFullError, LLMError, NotAModelError, OutOfMemoryError, Reason
+from llm.local_conversions import part_of, sign
+from llm.local_errors import is_out_of_memory, load_error
 
 # Tokenizer files and slack, over the weights.
 _EXTRA_BYTES = 50_000_000
@@ -36,30 +40,38 @@ def convert(source: Path, folder: Path) -> None:
 
     Raises:
         NotAModelError: damaged, or no architecture that transformers reads.
+        MissingPackageError: a library that reading it needs isn't installed.
         DiskFullError: not enough room beside `folder`.
         OutOfMemoryError: the unpacked weights don't fit.
     """
-    part = folder.with_name(folder.name + ".part")
+    part = part_of(folder)
     try:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         _write(source, part)
+        sign(part, source)
         _sync(part)
         os.replace(part, folder)
     except LLMError:
         raise
     except Exception as error:
-        if is_out_of_memory(error):
-            raise OutOfMemoryError(model=source.name) from error
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            free = shutil.disk_usage(folder.parent).free // 1_000_000
-            raise DiskFullError(
-                folder=str(folder.parent), needed_mb=free + 1, free_mb=free
-            ) from error
-        reason = "the GGUF file is damaged, or of a kind that can’t be read"
-        raise NotAModelError(model=source.name, reason=reason) from error
+        raise _failure(error, source, folder) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _failure(error: Exception, source: Path, folder: Path) -> LLMError:
+    if is_out_of_memory(error):
+        return OutOfMemoryError(model=source.name)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        free = shutil.disk_usage(folder.parent).free // 1_000_000
+        return DiskFullError(folder=str(folder.parent), needed_mb=free + 1, free_mb=free)
+    if isinstance(error, ImportError):
+        return load_error(error, source.name)
+    # transformers: “GGUF model with architecture … is not supported yet.”
+    unknown = isinstance(error, ValueError) and "is not supported" in str(error)
+    reason = Reason("reason-unknown-type" if unknown else "reason-gguf-damaged")
+    return NotAModelError(model=source.name, reason=reason)
 
 
 def _write(source: Path, folder: Path) -> None:
@@ -129,7 +141,25 @@ def _sync(folder: Path) -> None:
 
 
 def _say(**line: object) -> None:
-    print(json.dumps(line), flush=True)
+    print(json.dumps(line, default=_reason_as_json), flush=True)
+
+
+def _reason_as_json(value: object) -> dict[str, object]:
+    if isinstance(value, Reason):
+        return {"reason": value.message_id, "values": value.values}
+    raise TypeError(type(value).__name__)
+
+
+def read_error(said: dict[str, Any]) -> LLMError | None:
+    """The error that a line tells of, in the process that reads it."""
+    leaf = getattr(errors, str(said.get("error")), None)
+    if not (isinstance(leaf, type) and issubclass(leaf, LLMError)):
+        return None
+    values = {
+        name: Reason(value["reason"], value["values"]) if isinstance(value, dict) else value
+        for name, value in said["values"].items()
+    }
+    return leaf(**values)
 
 
 def _end_with_parent() -> None:
@@ -149,6 +179,8 @@ def main(arguments: list[str]) -> int:
     try:
         convert(Path(arguments[0]), Path(arguments[1]))
     except LLMError as error:
+        if error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
         _say(error=type(error).__name__, values=error.values)
         return 1
     return 0

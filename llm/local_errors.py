@@ -21,6 +21,7 @@ from llm.errors import (
     ModelNotFoundError,
     NotAModelError,
     OutOfMemoryError,
+    Reason,
     RemoteCodeError,
 )
 
@@ -34,8 +35,8 @@ _OUT_OF_MEMORY = re.compile(
 )
 _MISSING = re.compile(
     r"No module named '([\w.]+)'|not found in your environment: ([\w-]+)|pip install (?:-U )?[\"'`]?([\w-]+)"
+    r"|install torch and ([\w-]+)"
 )
-_DAMAGED = "its weights are damaged or cut short"
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -68,6 +69,8 @@ def load_error(error: BaseException, model: str) -> LLMError:
         return DiskFullError(folder=str(error.filename or ""), needed_mb=0, free_mb=0)
     names = {base.__name__ for base in type(error).__mro__}
     text = str(error)
+    if isinstance(error, RuntimeError) and "can't start new thread" in text:
+        return ModelError(model=model, reason=Reason("reason-no-thread"))
     mapped = _hub_error(names, text, model) or _library_error(error, names, text, model)
     if mapped is None:
         _log_place("loading failed", error)
@@ -77,9 +80,7 @@ def load_error(error: BaseException, model: str) -> LLMError:
 
 def _hub_error(names: set[str], text: str, model: str) -> LLMError | None:
     if "GatedRepoError" in names or "gated repo" in text:
-        return ModelError(
-            model=model, reason="its licence must first be accepted on the hub, and HF_TOKEN set"
-        )
+        return ModelError(model=model, reason=Reason("reason-licence"))
     if "LocalEntryNotFoundError" in names or "OfflineModeIsEnabled" in names:
         return ModelDownloadError(model=model)
     if names & {"RepositoryNotFoundError", "RevisionNotFoundError", "HFValidationError"}:
@@ -100,16 +101,21 @@ def _library_error(error: BaseException, names: set[str], text: str, model: str)
         found = _MISSING.search(text)
         package = next((name for name in found.groups() if name), "") if found else ""
         return MissingPackageError(package=package or error.name or "transformers")
-    if "SafetensorError" in names or "UnpicklingError" in names or "mismatch" in text:
-        return NotAModelError(model=model, reason=_DAMAGED)
+    reason = _no_model_reason(names, text)
+    return NotAModelError(model=model, reason=Reason(reason)) if reason else None
+
+
+def _no_model_reason(names: set[str], text: str) -> str | None:
+    if "SafetensorError" in names or "mismatch" in text:
+        return "reason-weights-damaged"
     if "no file named" in text:
-        return NotAModelError(model=model, reason="the folder has no weights")
+        return "reason-no-weights"
     if "Unrecognized" in text or "does not recognize this architecture" in text:
-        return NotAModelError(model=model, reason="transformers knows no chat model of its type")
+        return "reason-unknown-type"
     if "okenizer" in text:
-        return NotAModelError(model=model, reason="its tokenizer can’t be read")
+        return "reason-tokenizer-unreadable"
     if "JSONDecodeError" in names or "UnicodeDecodeError" in names or "JSON" in text:
-        return NotAModelError(model=model, reason="one of its files can’t be read")
+        return "reason-part-unreadable"
     return None
 
 

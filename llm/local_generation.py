@@ -5,18 +5,17 @@ Imports torch and transformers; import this module where a model is loaded, not 
 
 from __future__ import annotations
 
-import gc
 import threading
-import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import jinja2
 import torch
 
-from llm.errors import ContextOverflowError, InvalidRequestError, LLMError
+from llm.errors import ContextOverflowError, InvalidRequestError, LLMError, Reason
 from llm.local_errors import generate_error, is_out_of_memory
 from llm.local_loader import LoadedModel
+from llm.local_memory import forget_frames, free_memory
 from llm.local_sampling import generation_config, processors
 from llm.local_streamer import BoundedTextStreamer, GenerationStopped
 from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, Usage
@@ -37,12 +36,13 @@ def encode(loaded: LoadedModel, messages: tuple[Message, ...]) -> Any:
             turns, add_generation_prompt=True, return_dict=True, return_tensors="pt"
         )
     except jinja2.TemplateError as error:
-        raise InvalidRequestError(reason=str(error)) from error
+        reason = Reason("reason-template-refuses", {"says": str(error)})
+        raise InvalidRequestError(reason=reason) from error
 
 
 def generate(
     loaded: LoadedModel, request: GenerationRequest, cancel: CancelToken
-) -> Iterator[Delta | Finish]:
+) -> Generator[Delta | Finish]:
     """Answer one request, on a thread of its own behind a bounded queue.
 
     `completion_tokens` counts every generated token, the one that ends the answer too, as vLLM
@@ -114,20 +114,14 @@ def _work(
         return
     except BaseException as error:  # noqa: BLE001 - nothing may leave the reader waiting
         failure = generate_error(error, loaded.name)
-        # The frames hold the cache and the logits; the error may be kept for long.
-        traceback.clear_frames(error.__traceback__)
         out_of_memory = is_out_of_memory(error)
-        failure.__cause__ = None if out_of_memory else error.with_traceback(None)
+        # They hold the cache and the logits; the error may be kept for long.
+        forget_frames(error)
+        if failure is not error:
+            failure.__cause__ = None if out_of_memory else error
     if out_of_memory:
         free_memory()
     streamer.fail(failure)
-
-
-def free_memory() -> None:
-    """Give back what no object holds any more."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def watch_for_stop(model: Any) -> None:

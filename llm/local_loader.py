@@ -14,8 +14,15 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 
-from llm.errors import LLMError, MissingPackageError, NoChatTemplateError, NotAModelError
+from llm.errors import (
+    LLMError,
+    MissingPackageError,
+    NoChatTemplateError,
+    NotAModelError,
+    Reason,
+)
 from llm.local_errors import load_error
+from llm.local_memory import forget_frames
 
 if TYPE_CHECKING:
     from llm.local_backend import LocalOptions
@@ -67,7 +74,8 @@ def load_model(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
         raise
     except Exception as error:  # noqa: BLE001 - vendors raise anything; the tree is the boundary
         failure = load_error(error, options.model)
-        failure.__cause__ = error.with_traceback(None)  # its frames hold half a model
+        forget_frames(error)  # they hold half a model
+        failure.__cause__ = error
     raise failure
 
 
@@ -76,7 +84,11 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)
     if not tokenizer.chat_template:
         raise NoChatTemplateError(model=options.model)
-    kwargs: dict[str, Any] = {"dtype": choose_dtype(options.dtype), "device_map": "auto"}
+    kwargs: dict[str, Any] = {
+        "dtype": choose_dtype(options.dtype),
+        "device_map": "auto",
+        "use_safetensors": True,  # see `llm.models.WEIGHTS`
+    }
     if options.attn_implementation != "auto":
         kwargs["attn_implementation"] = options.attn_implementation
     if options.quantization != "none":
@@ -86,7 +98,7 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     )
     # transformers would fill missing weights with random numbers and only warn.
     if info["missing_keys"] and getattr(model, "hf_quantizer", None) is None:
-        raise NotAModelError(model=options.model, reason="some of its weights are missing")
+        raise NotAModelError(model=options.model, reason=Reason("reason-weights-missing"))
     model.eval()
     return LoadedModel(
         name=name,

@@ -12,18 +12,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from llm.errors import ModelNotFoundError, NotAModelError
+from llm.errors import ModelNotFoundError, NotAModelError, Reason
 
 ModelKind = Literal["embedded", "folder", "gguf", "hub"]
 
 EMBEDDED = "embedded"
 EMBEDDED_NAME = "SmolLM2-135M-Instruct"
+WEIGHTS = ("*.safetensors",)
+"""Files of weights that are downloaded and loaded.
+
+`*.bin` are pickles, which can run code when they are read. torch's `weights_only` forbids it, and
+has had holes; nearly every chat model of the hub comes as safetensors, so nothing else is read.
+Source: https://huggingface.co/docs/transformers/main_classes/model, `use_safetensors`;
+https://nvd.nist.gov/vuln/detail/CVE-2025-32434.
+"""
 
 _GGUF_MAGIC = b"GGUF"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 # The hub's cache keeps a model's files in `models--<owner>--<name>/snapshots/<commit>`.
 _HUB_CACHE = re.compile(r"models--[^/\\]+?--([^/\\]+)")
-_WEIGHTS = ("*.safetensors", "*.bin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +91,29 @@ def resolve(spec: str) -> ModelSpec:
 def _check_folder(folder: Path, spec: str) -> None:
     config_file = folder / "config.json"
     if not config_file.is_file():
-        raise NotAModelError(model=spec, reason="the folder has no config.json")
+        raise _no_model(spec, "reason-no-config")
     try:
         config = json.loads(config_file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise NotAModelError(model=spec, reason="its config.json can’t be read") from error
+        raise _no_model(spec, "reason-config-unreadable") from error
     if not isinstance(config, dict) or not (config.get("model_type") or config.get("auto_map")):
-        raise NotAModelError(model=spec, reason="its config.json names no model type")
-    if not any(True for pattern in _WEIGHTS for _ in folder.glob(pattern)):
-        raise NotAModelError(model=spec, reason="the folder has no weights")
+        raise _no_model(spec, "reason-config-without-type")
+    if not any(True for pattern in WEIGHTS for _ in folder.glob(pattern)):
+        pickled = any(folder.glob("*.bin"))
+        raise _no_model(spec, "reason-only-bin-weights" if pickled else "reason-no-weights")
 
 
 def _check_gguf(path: Path, spec: str) -> None:
     if path.suffix.lower() != ".gguf":
-        raise NotAModelError(model=spec, reason="neither a folder nor a .gguf file")
+        raise _no_model(spec, "reason-neither-folder-nor-gguf")
     try:
         with path.open("rb") as file:
             magic = file.read(len(_GGUF_MAGIC))
     except OSError as error:
-        raise NotAModelError(model=spec, reason="the file can’t be read") from error
+        raise _no_model(spec, "reason-file-unreadable") from error
     if magic != _GGUF_MAGIC:
-        raise NotAModelError(model=spec, reason="not a GGUF file")
+        raise _no_model(spec, "reason-not-gguf")
+
+
+def _no_model(spec: str, reason: str) -> NotAModelError:
+    return NotAModelError(model=spec, reason=Reason(reason))

@@ -29,7 +29,8 @@ QUICK_FRAME_MS = 80.0
 _FRAME_BASE_MS = 11.0
 _FRAME_PER_KCHAR_MS = 16.0
 
-_BELIEVABLE_MS = 600_000.0
+BELIEVABLE_MS = 60_000.0
+"""A report of more isn't believed."""
 
 
 def frame_cost_ms(tail_chars: int) -> float:
@@ -59,19 +60,13 @@ class PaintMeter:
         self._lock = threading.Lock()
         self._expected_ms = 0.0
         self._busy_ms = 0.0
-        self._slowness: float | None = None
+        self._slowness = 1.0
 
     @property
     def slowness(self) -> float:
         """1 for the screen that `frame_cost_ms` was measured on; that too while nothing is known."""
         with self._lock:
-            return 1.0 if self._slowness is None else self._slowness
-
-    @property
-    def heard(self) -> bool:
-        """Whether the browser has said anything yet."""
-        with self._lock:
-            return self._slowness is not None
+            return self._slowness
 
     def frame_drawn(self, expected_ms: float) -> None:
         """Note a frame that was sent."""
@@ -81,9 +76,9 @@ class PaintMeter:
     def report(self, busy_ms: float) -> None:
         """Take the browser's word: the main thread was busy this long since the last report.
 
-        What can't be so (negative, not a number, more than ten minutes) is not heard.
+        What can't be so (negative, not a number, more than a minute) is not heard.
         """
-        if not 0 <= busy_ms <= _BELIEVABLE_MS:
+        if not 0 <= busy_ms <= BELIEVABLE_MS:
             return
         with self._lock:
             if self._expected_ms == 0:
@@ -93,10 +88,8 @@ class PaintMeter:
                 return
             measured = min(max(self._busy_ms / self._expected_ms, self.FLOOR), self.CEILING)
             self._expected_ms = self._busy_ms = 0.0
-            if self._slowness is None:
-                self._slowness = measured
-            else:
-                self._slowness += self._SMOOTHING * (measured - self._slowness)
+            # The first report is smoothed too: it may have met the page still being built.
+            self._slowness += self._SMOOTHING * (measured - self._slowness)
 
 
 class FramePacer:

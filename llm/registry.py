@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from llm.errors import QueueFullError, ShuttingDownError
+from llm.fault_log import log_fault
 from llm.job import AnswerSink, GenerationJob
 from llm.types import Backend, GenerationRequest
 
@@ -190,5 +191,5 @@ class JobRegistry:
             try:
                 job.check_stuck()
                 job.save_partial()
-            except Exception:
-                logger.exception("Looking after an answer failed")
+            except Exception as error:  # noqa: BLE001 - the keeper must go on
+                log_fault(logger, "Looking after an answer failed", error)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm.errors import SettingsError
-from llm.scripted_backend import Script
+from llm.errors import Reason, SettingsError
+from llm.reasons import WrongValueError, first_wrong, reading_failed
+from llm.script import Script
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +31,34 @@ def read_script_file(path: Path) -> ScriptFile:
         SettingsError: naming the place in the file and what is wrong there.
     """
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise _wrong(f"{path}: {error.strerror or type(error).__name__}") from None
-    except ValueError as error:
-        raise _wrong(f"{path}: {error}") from None
-    top = _object(told, "the file", {"default", "rules", "slots", "ready_after_s"})
-    folder = path.parent
+        return _file(json.loads(path.read_text(encoding="utf-8")), path.parent)
+    except json.JSONDecodeError as error:
+        place, reason = f"{path}:{error.lineno}", Reason("reason-not-json")
+    except WrongValueError as error:
+        place, reason = f"{path}: {error.place}" if error.place else f"{path}", error.reason
+    except (OSError, ValueError, RecursionError) as error:
+        place, reason = f"{path}", reading_failed(error)
+    raise SettingsError(setting=f"scripts_file ({place})", reason=reason)
+
+
+def _file(told: object, folder: Path) -> ScriptFile:
+    top = _object(told, "")
+    for key in sorted(set(top) - {"default", "rules", "slots", "ready_after_s"}):
+        raise WrongValueError(Reason("reason-unknown-entry"), key)
     rules = top.get("rules", [])
     if not isinstance(rules, list):
-        raise _wrong("rules: a list is needed")
+        raise WrongValueError(Reason("reason-list"), "rules")
     slots = top.get("slots", 32)
-    if not isinstance(slots, int) or isinstance(slots, bool) or slots < 1:
-        raise _wrong("slots: a whole number from 1 is needed")
+    if not isinstance(slots, int) or isinstance(slots, bool):
+        raise WrongValueError(Reason("reason-whole-number"), "slots")
+    if slots < 1:
+        raise WrongValueError(Reason("reason-at-least", {"limit": 1}), "slots")
     ready_after_s = top.get("ready_after_s", 0)
     number = isinstance(ready_after_s, int | float) and not isinstance(ready_after_s, bool)
-    if not number or not 0 <= ready_after_s < math.inf:
-        raise _wrong("ready_after_s: a number from 0 is needed")
+    if not number or not math.isfinite(ready_after_s):
+        raise WrongValueError(Reason("reason-number"), "ready_after_s")
+    if ready_after_s < 0:
+        raise WrongValueError(Reason("reason-at-least", {"limit": 0}), "ready_after_s")
     return ScriptFile(
         default=_script(top["default"], "default", folder) if "default" in top else None,
         rules=tuple(_rule(rule, f"rules[{at}]", folder) for at, rule in enumerate(rules)),
@@ -56,41 +68,33 @@ def read_script_file(path: Path) -> ScriptFile:
 
 
 def _rule(told: object, place: str, folder: Path) -> tuple[str, Script]:
-    fields = dict(_object(told, place, None))
+    fields = dict(_object(told, place))
     when = fields.pop("when", None)
     if not isinstance(when, str) or not when:
-        raise _wrong(f"{place}.when: a text that the question contains is needed")
+        raise WrongValueError(Reason("reason-needle"), f"{place}.when")
     return when, _script(fields, place, folder)
 
 
 def _script(told: object, place: str, folder: Path) -> Script:
     from pydantic import TypeAdapter, ValidationError
 
-    fields = dict(_object(told, place, None))
+    fields = dict(_object(told, place))
     text_file = fields.pop("text_file", None)
     if text_file is not None:
         if "text" in fields or not isinstance(text_file, str):
-            raise _wrong(f"{place}.text_file: a file name is needed, in place of text")
+            raise WrongValueError(Reason("reason-text-file"), f"{place}.text_file")
         try:
             fields["text"] = (folder / text_file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise _wrong(f"{place}.text_file: {type(error).__name__}") from None
+        except (OSError, ValueError) as error:
+            raise WrongValueError(reading_failed(error), f"{place}.text_file") from None
     try:
         return TypeAdapter(Script).validate_python(fields)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join([place, *(str(part) for part in first["loc"])])
-        raise _wrong(f"{where}: {first['msg']}") from None
+        inside, reason = first_wrong(error)
+        raise WrongValueError(reason, ".".join([place, *inside])) from None
 
 
-def _object(told: object, place: str, keys: set[str] | None) -> Mapping[str, Any]:
+def _object(told: object, place: str) -> Mapping[str, Any]:
     if not isinstance(told, dict):
-        raise _wrong(f"{place}: an object is needed")
-    unknown = sorted(set(told) - keys) if keys is not None else []
-    if unknown:
-        raise _wrong(f"{place}: there is no “{unknown[0]}”")
+        raise WrongValueError(Reason("reason-object"), place)
     return told
-
-
-def _wrong(reason: str) -> SettingsError:
-    return SettingsError(setting="scripts_file", reason=reason)

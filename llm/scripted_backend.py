@@ -1,28 +1,27 @@
 """A backend that says what it is told, at the rate it is told. No model is behind it.
 
-It ships: the demo, the tests and the benchmarks all run on it. A `Script` is one answer and the
-way it goes, mishaps included; rules choose the script by the question.
+It ships: the demo, the tests and the benchmarks all run on it. Rules choose the `Script` by the
+question.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from llm import demo_answers
-from llm.errors import LLMError, ShuttingDownError
+from llm.errors import ShuttingDownError
+from llm.script import Script
+from llm.script_file import read_script_file
 from llm.types import (
     BackendStatus,
     CancelToken,
     Delta,
-    DeltaKind,
     Finish,
     GenerationRequest,
     Message,
@@ -32,99 +31,7 @@ from llm.types import (
 if TYPE_CHECKING:
     from llm.settings import Settings
 
-_TOKEN_LIKE = re.compile(r" ?\S{1,3}|\s{1,4}")
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """One answer, and how it goes.
-
-    A piece counts as one token. The mishaps name the piece after which they happen, 0 being
-    before the first; they do not happen where the answer is shorter.
-
-    Args:
-        text: what is said; `{question}` stands for the last user message.
-        tokens_per_s: pieces a second; 0 is as fast as they are taken.
-        prefill_s: silence before the first piece.
-        chunk_chars: characters a piece; 0 splits into token-like pieces of at most four.
-        reasoning: said before the text, as reasoning.
-        finish_reason: how it ends by itself; an answer cut by `max_tokens` ends with `length`.
-        usage: whether token counts are told at the end.
-        stall_after: nothing more comes, until cancelled.
-        fail_after: `fail_kind` is raised.
-        fail_kind: a sentence of the error tree without its `error-`, such as `out-of-memory`.
-        die_after: a RuntimeError is raised. This breaks the contract of `Backend` on purpose, to
-            show that a job survives what nobody foresaw.
-
-    Raises:
-        ValueError: a number is out of range, or there is no such error.
-    """
-
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}  # for scripts files
-
-    text: str = ""
-    tokens_per_s: float = 0.0
-    prefill_s: float = 0.0
-    chunk_chars: int = 0
-    reasoning: str = ""
-    finish_reason: Literal["stop", "length"] = "stop"
-    usage: bool = True
-    stall_after: int | None = None
-    fail_after: int | None = None
-    fail_kind: str = "server-fault"
-    die_after: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("tokens_per_s", "prefill_s", "chunk_chars"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be 0 or more")
-        for name in ("stall_after", "fail_after", "die_after"):
-            piece = getattr(self, name)
-            if piece is not None and piece < 0:
-                raise ValueError(f"{name} must be 0 or more")
-        if self.fail_kind not in _kinds():
-            raise ValueError(f"fail_kind must be one of {', '.join(sorted(_kinds()))}")
-
-    def pieces(self, question: str) -> Iterator[tuple[DeltaKind, str]]:
-        """The answer to `question`, split; joined again it is the whole."""
-        parts: tuple[tuple[DeltaKind, str], ...] = (
-            ("reasoning", self.reasoning),
-            ("text", self.text),
-        )
-        for kind, text in parts:
-            filled = text.replace("{question}", question)
-            for piece in _split(filled, self.chunk_chars):
-                yield kind, piece
-
-
-def _split(text: str, chunk_chars: int) -> Iterator[str]:
-    if chunk_chars:
-        return (text[at : at + chunk_chars] for at in range(0, len(text), chunk_chars))
-    return (match.group() for match in _TOKEN_LIKE.finditer(text))
-
-
-@cache
-def _kinds() -> dict[str, type[LLMError]]:
-    """Every error of the tree by its sentence's name; a leaf wins over its parent."""
-    found: dict[str, type[LLMError]] = {}
-    todo: list[type[LLMError]] = [LLMError]
-    while todo:
-        kind = todo.pop(0)
-        found[kind.message_id.removeprefix("error-")] = kind
-        todo.extend(kind.__subclasses__())
-    return found
-
-
-# Something for whatever a sentence may say.
-_VALUES: dict[str, str | int | float] = {
-    **{"url": "http://scripted", "host": "scripted", "model": "scripted", "status": 500},
-    **{"reason": "the script says so", "kind": "Scripted", "setting": "scripts_file"},
-    **{"parameter": "script", "value": 1, "low": 0, "high": 0, "chars": 2, "limit": 1},
-    **{"prompt_tokens": 2, "over": 1, "seconds": 1, "package": "scripted", "folder": "/"},
-    **{"needed_mb": 2, "free_mb": 1},
-}
 
 
 DEMO = Script(demo_answers.ENGLISH, tokens_per_s=40, prefill_s=0.3)
@@ -176,8 +83,6 @@ class ScriptedBackend:
         Raises:
             SettingsError: naming the place in the file and what is wrong there.
         """
-        from llm.script_file import read_script_file
-
         told = read_script_file(path)
         return cls(told.default, told.rules, slots=told.slots, ready_after_s=told.ready_after_s)
 
@@ -210,7 +115,7 @@ class ScriptedBackend:
             if self._prepared_at_s is None:
                 self._prepared_at_s = time.monotonic()
 
-    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[Delta | Finish]:
+    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         wake = threading.Event()
         with self._lock:
             if self._closed:
@@ -280,7 +185,7 @@ class ScriptedBackend:
         if script.stall_after == told:
             wake.wait()
         elif script.fail_after == told:
-            raise _kinds()[script.fail_kind](**_VALUES)
+            raise script.failure()
         elif script.die_after == told:
             raise RuntimeError("the script dies here")
 

@@ -6,6 +6,7 @@ Nothing here knows a vendor's classes, and nothing that leaves here holds a key 
 from __future__ import annotations
 
 import json
+import logging
 import re
 import socket
 import ssl
@@ -19,6 +20,7 @@ from llm.errors import (
     InternalError,
     LLMError,
     NotAllowedError,
+    Reason,
     ServerBusyError,
     ServerFaultError,
     ServerGarbageError,
@@ -26,11 +28,17 @@ from llm.errors import (
     ServerKeyError,
     ServerModelUnknownError,
     ServerTimeoutError,
+    ServerTlsError,
     ServerUnreachableError,
     SettingsError,
+    Value,
 )
+from llm.fault_log import log_fault
+
+logger = logging.getLogger(__name__)
 
 REASON_CHARS = 300
+_ANSWER_TOO_LONG = "reason-answer-too-long"
 
 # Source: vLLM 0.4 to 0.32, vllm/entrypoints/openai/serving_engine.py and renderers/params.py;
 # its wording changed several times.
@@ -54,10 +62,13 @@ def api_url(base_url: str) -> str:
     Raises:
         SettingsError: it isn't an address.
     """
+    wrong = SettingsError(setting="vllm_base_url", reason=Reason("reason-not-an-address"))
     try:
         parts = urlsplit(base_url.strip())
     except ValueError:
-        raise SettingsError(setting="vllm_base_url", reason="it isn’t a valid address") from None
+        raise wrong from None
+    if "@" in parts.path:  # a password with a slash: it would be shown as part of the path
+        raise wrong
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/") or "/v1", "", ""))
 
@@ -81,6 +92,8 @@ class ServerErrors:
     ) -> LLMError:
         """The error of an HTTP status, or of an error object that names one."""
         message = _message(body)
+        if status < 400:  # a redirect: the question and the key are for this address only
+            return ServerGarbageError(url=self.url)
         if status in (401, 403):
             return ServerKeyError(url=self.url)
         if _NO_SUCH_MODEL.search(message) or (status == 404 and "model" in message.lower()):
@@ -108,12 +121,14 @@ class ServerErrors:
         for cause in _causes(error):
             if isinstance(cause, socket.gaierror):
                 return ServerHostUnknownError(url=self.url, host=urlsplit(self.url).hostname or "")
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return ServerTlsError(url=self.url)
             if isinstance(cause, ssl.SSLError):
                 return ServerGarbageError(url=self.url)
             names.update(kind.__name__ for kind in type(cause).__mro__)
         if names & {"ConnectTimeout", "PoolTimeout", "WriteTimeout", "ReadTimeout"}:
             return ServerTimeoutError(url=self.url, seconds=said_s(self.connect_timeout_s))
-        if names & {"UnicodeDecodeError", "JSONDecodeError", "DecodingError", "TooManyRedirects"}:
+        if names & {"UnicodeDecodeError", "JSONDecodeError", "DecodingError"}:
             return ServerGarbageError(url=self.url)
         if "UnicodeError" in names:  # a host name that can't be one
             return ServerHostUnknownError(url=self.url, host=urlsplit(self.url).hostname or "")
@@ -121,6 +136,7 @@ class ServerErrors:
             return ServerUnreachableError(url=self.url)
         if names & {"NetworkError", "ProtocolError", "APIConnectionError", "OSError"}:
             return ConnectionLostError(url=self.url)
+        log_fault(logger, "Asking the server failed", error)
         return InternalError(kind=type(error).__name__)
 
     def scrub(self, message: str, status: int) -> str:
@@ -133,6 +149,12 @@ class ServerErrors:
     def tells_secret(self, error: BaseException) -> bool:
         """Whether a traceback that shows `error` would show a secret."""
         return any(s in f"{cause!r}{cause}" for cause in _causes(error) for s in self.secrets)
+
+
+def only_the_answer_is_too_long(error: LLMError) -> bool:
+    """Whether the prompt fits the window, and only the answer asked for doesn't."""
+    reason = error.values.get("reason")
+    return isinstance(reason, Reason) and reason.message_id == _ANSWER_TOO_LONG
 
 
 def said_s(seconds: float) -> int | float:
@@ -167,16 +189,17 @@ def _message(body: object) -> str:
     return json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, list) else ""
 
 
-def _overflow(message: str) -> ContextOverflowError | None:
-    """The numbers of a message about the context window, where it is one that has them."""
+def _overflow(message: str) -> LLMError | None:
+    """What the numbers of a message about the context window say, where it is one that has them."""
     window = _WINDOW.search(message)
     prompt = next((found for form in _PROMPT if (found := form.search(message))), None)
     if window is None or prompt is None:
         return None
     limit, prompt_tokens = int(window[1]), int(prompt[1])
-    return ContextOverflowError(
-        prompt_tokens=prompt_tokens, limit=limit, over=max(1, prompt_tokens - limit)
-    )
+    numbers: dict[str, Value] = {"prompt_tokens": prompt_tokens, "limit": limit}
+    if prompt_tokens <= limit:
+        return NotAllowedError(reason=Reason(_ANSWER_TOO_LONG, numbers))
+    return ContextOverflowError(**numbers, over=prompt_tokens - limit)
 
 
 def _seconds(retry_after: str | None) -> int:

@@ -6,7 +6,7 @@ Every field can be set as `STEADY_CHAT_<NAME>` or in `steady_chat.toml` (another
 
 from __future__ import annotations
 
-import os
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,13 +14,16 @@ from platformdirs import user_data_path
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
+    DotEnvSettingsSource,
+    InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
-from llm.errors import SettingsError
+from llm.errors import Reason, SettingsError
+from llm.reasons import WrongValueError, first_wrong, reading_failed
+from llm.settings_files import DOTENV, PREFIX, place_of, read_settings_file, warn_of_unknown
 from llm.types import MAX_SEED
 
 BackendName = Literal["local", "vllm", "scripted"]
@@ -33,13 +36,12 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="STEADY_CHAT_",
-        env_file=".env",
+        env_prefix=PREFIX,
+        env_file=DOTENV,
         env_file_encoding="utf-8",
         extra="ignore",
         frozen=True,
         hide_input_in_errors=True,
-        toml_file="steady_chat.toml",
         # `model_…` is this app's own word, not pydantic's.
         protected_namespaces=(),
     )
@@ -83,6 +85,7 @@ class Settings(BaseSettings):
     vllm_base_url: str = Field(
         "http://127.0.0.1:8000/v1",
         pattern=r"^https?://\S+$",
+        repr=False,  # it may hold a password
         description="The OpenAI-compatible server.",
     )
     vllm_api_key: SecretStr | None = Field(None, description="Its key, if it wants one.")
@@ -102,7 +105,7 @@ class Settings(BaseSettings):
 
     system_prompt: str = Field("", max_length=20_000, description="The system prompt at first.")
     temperature: float = Field(0.7, ge=0, le=2, description="At first.")
-    top_p: float = Field(0.95, gt=0, le=1, description="At first.")
+    top_p: float = Field(0.95, ge=0.01, le=1, description="At first.")
     max_tokens: int = Field(512, ge=1, le=1_000_000, description="At first.")
     seed: int | None = Field(None, ge=0, le=MAX_SEED, description="At first; empty varies.")
     max_question_chars: int = Field(
@@ -120,7 +123,7 @@ class Settings(BaseSettings):
     @classmethod
     def _some(cls, value: tuple[BackendName, ...]) -> tuple[BackendName, ...]:
         if not value:
-            raise ValueError("name at least one backend")
+            raise WrongValueError(Reason("reason-no-backend"))
         return tuple(dict.fromkeys(value))
 
     @field_validator("threads", "seed", "scripts_file", "vllm_api_key", mode="before")
@@ -137,26 +140,41 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        toml = os.environ.get("STEADY_CHAT_SETTINGS_FILE", "steady_chat.toml")
-        return (
-            init_settings,
-            env_settings,
-            dotenv_settings,
-            TomlConfigSettingsSource(settings_cls, toml_file=Path(toml)),
-        )
+        names = settings_cls.model_fields
+        assert isinstance(dotenv_settings, DotEnvSettingsSource)
+        warn_of_unknown(names, dotenv_settings.env_vars)
+        file_settings = InitSettingsSource(settings_cls, read_settings_file(names))
+        return init_settings, env_settings, dotenv_settings, file_settings
+
+    def shown(self) -> dict[str, str]:
+        """Every setting as text that may be shown: the key masked, the address without its user."""
+        return {name: _shown(name, getattr(self, name)) for name in type(self).model_fields}
+
+
+def _shown(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if name == "vllm_base_url":
+        # Rather too much than too little: a password may hold any sign.
+        return re.sub(r"[?#].*", "", re.sub(r"(?<=://).*@", "", str(value)))
+    return str(value)  # pydantic's SecretStr gives asterisks
 
 
 def load_settings() -> Settings:
     """Read the settings.
 
     Raises:
-        SettingsError: naming the setting and what is wrong with it, never its value.
+        SettingsError: naming the setting, where it stands and what is wrong with it, never its
+            value.
     """
     try:
         return Settings()
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or "settings"
-        raise SettingsError(setting=name, reason=first["msg"]) from None
-    except (ValueError, OSError) as error:
-        raise SettingsError(setting="steady_chat.toml", reason=type(error).__name__) from None
+        place, reason = first_wrong(error)
+        raise SettingsError(setting=place_of(place[0]), reason=reason) from None
+    except (ValueError, OSError) as error:  # the settings file speaks for itself
+        raise SettingsError(setting=str(DOTENV.resolve()), reason=reading_failed(error)) from None

@@ -8,28 +8,30 @@ server stops generating. The caller's thread takes the pieces at a bounded `Hand
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from llm.chat_chunks import ChunkReader
 from llm.errors import (
     ConnectionLostError,
-    ContextOverflowError,
     LLMError,
+    NotAllowedError,
     ServerFaultError,
     ServerGarbageError,
     ServerHostUnknownError,
     ServerKeyError,
     ServerModelUnknownError,
+    ServerNoModelError,
     ServerTimeoutError,
+    ServerTlsError,
     ServerUnreachableError,
     ShuttingDownError,
     StalledError,
 )
 from llm.loop_thread import Handover, LoopThread
-from llm.server_errors import said_s
+from llm.server_errors import only_the_answer_is_too_long, said_s
 from llm.server_state import ServerState
-from llm.types import BackendStatus, CancelToken, Delta, Finish, GenerationRequest
+from llm.types import BackendStatus, CancelToken, Delta, Finish, GenerationRequest, Usage
 from llm.vllm_client import VllmClient
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ PIECES_WAITING = 256
 _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
 _FREE_WITHIN_S = 1.0
 _TURN_CHUNKS = 16  # then other requests, and a cancel, have a turn: buffered chunks never wait
-_DOWN = (ServerUnreachableError, ServerHostUnknownError, ServerKeyError)
+_DOWN = (ServerUnreachableError, ServerHostUnknownError, ServerTlsError, ServerKeyError)
 
 
 class VllmBackend:
@@ -112,14 +114,14 @@ class VllmBackend:
     def prepare(self) -> None:
         self._probe(again=True)
 
-    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[Delta | Finish]:
+    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         if cancel.cancelled:
             yield Finish("abort")
             return
         pieces: Handover[Delta, Finish] = Handover(PIECES_WAITING)
-        reader = ChunkReader()
+        attempts: list[ChunkReader] = []
         try:
-            errand = self._thread.submit(self._answer(request, pieces, reader), pieces.end)
+            errand = self._thread.submit(self._answer(request, pieces, attempts), pieces.end)
         except RuntimeError:
             raise ShuttingDownError() from None
         forget = cancel.on_cancel(errand.cancel)
@@ -128,7 +130,7 @@ class VllmBackend:
                 yield piece
             if cancel.cancelled:
                 pieces.wait_for_end(_FREE_WITHIN_S)
-                yield Finish("abort", reader.usage)
+                yield Finish("abort", attempts[-1].usage if attempts else Usage())
                 return
             try:
                 finish = pieces.result()
@@ -154,9 +156,15 @@ class VllmBackend:
     # Everything below runs on the private loop.
 
     async def _answer(
-        self, request: GenerationRequest, pieces: Handover[Delta, Finish], reader: ChunkReader
+        self,
+        request: GenerationRequest,
+        pieces: Handover[Delta, Finish],
+        attempts: list[ChunkReader],
     ) -> Finish:
-        """The whole request. Only LLMErrors and CancelledError leave it."""
+        """The whole request. Only LLMErrors and CancelledError leave it.
+
+        Each attempt's reader is added to `attempts`; only one before the first text is repeated.
+        """
         body: dict[str, Any] = {
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
             "temperature": request.params.temperature,
@@ -172,32 +180,32 @@ class VllmBackend:
                 self._model or self._listed or await self._first_model(self._first_token_timeout_s)
             )
             try:
-                return await self._read(body, pieces, reader)
+                return await self._read(body, pieces, attempts)
             except ServerModelUnknownError:
-                if reader.text_seen:
+                if attempts[-1].text_seen:
                     raise
                 # The server may have been started again with another model.
                 listed = "" if self._model else await self._first_model(self._first_token_timeout_s)
                 if listed in ("", body["model"]):
                     raise
                 body["model"] = listed
-            except ContextOverflowError as error:
-                # The prompt fits and the answer asked for doesn't: a server that is told no
-                # number gives the answer all the room that is left.
-                fits = int(error.values["prompt_tokens"]) < int(error.values["limit"])
-                if reader.text_seen or not fits:
+            except NotAllowedError as error:
+                # A server that is told no number gives the answer all the room that is left.
+                if attempts[-1].text_seen or not only_the_answer_is_too_long(error):
                     raise
                 del body["max_tokens"]
-            return await self._read(body, pieces, reader)
+            return await self._read(body, pieces, attempts)
         except LLMError as error:
             if isinstance(error, _DOWN):
                 self._state.fails(error)
             raise
 
     async def _read(
-        self, body: dict[str, Any], pieces: Handover[Delta, Finish], reader: ChunkReader
+        self, body: dict[str, Any], pieces: Handover[Delta, Finish], attempts: list[ChunkReader]
     ) -> Finish:
         """Send one request and hand over its pieces."""
+        reader = ChunkReader()
+        attempts.append(reader)
         now_s = asyncio.get_running_loop().time
         # The time is that of text: bytes, such as keep-alives and empty deltas, don't count.
         watch = asyncio.timeout(self._first_token_timeout_s)
@@ -235,7 +243,7 @@ class VllmBackend:
         """The first model that the server lists; it is remembered."""
         self._listed = next(iter(await self._client.models(limit_s)), "")
         if not (self._listed or self._model):
-            raise ServerModelUnknownError(url=self.url, model="default")
+            raise ServerNoModelError(url=self.url)
         return self._listed
 
     def _silence(self, reader: ChunkReader) -> LLMError:

@@ -191,7 +191,8 @@ def _client(
         http_client=httpx2.AsyncClient(
             base_url=url,
             auth=user,
-            follow_redirects=True,
+            # The question is for this address, not for whatever host it names.
+            follow_redirects=False,
             limits=limits,
             transport=transport,
             timeout=httpx2.Timeout(None, connect=connect_timeout_s),

@@ -9,17 +9,18 @@ from streamlit.delta_generator import DeltaGenerator
 
 from llm.conversations import Turn
 from llm.errors import LLMError
+from llm.plain_markdown import plain
 from llm.types import Backend
 from ui import resources
 from ui.answer_view import AnswerView
 from ui.backend_status import draw_phases, watch
-from ui.conversation_id import conversation_id, person, show_in_address
+from ui.conversation_id import conversation_id, person
 from ui.language import say, say_error
 from ui.live_answer import follow
 from ui.paint_probe import paint_meter
 from ui.scroll_follower import follow_the_end
 from ui.sidebar import choices
-from ui.turns import draw_answer, draw_question
+from ui.turns import draw_answer, draw_question, forget_blocks_except
 
 SHOWN_TURNS = 15
 """Turns drawn at first; earlier ones on demand, so a long conversation opens quickly."""
@@ -35,6 +36,7 @@ def _ask() -> None:
     question = st.session_state.question
     try:
         resources.chat().ask(conversation_id(), question, person=person(), **choices())
+        _accepted()
     except LLMError as error:
         st.session_state.refused = error
         # Back into the field: a refused question isn't a lost one.
@@ -45,8 +47,14 @@ def _ask_again(turn_id: str) -> None:
     chat = resources.chat()
     try:
         chat.ask_again(conversation_id(), turn_id, person=person(), **choices())
+        _accepted()
     except LLMError as error:
         st.session_state.refused = error
+
+
+def _accepted() -> None:
+    st.session_state.refused = None
+    st.session_state.asked = st.session_state.get("asked", 0) + 1
 
 
 def _first_shown(turns: int, *, at_rest: bool) -> int:
@@ -74,7 +82,6 @@ def draw(backend: Backend, backend_status: DeltaGenerator) -> None:
     in the page whatever the run hasn't drawn over, and this one may take minutes.
     """
     chat, here = resources.chat(), conversation_id()
-    show_in_address()
     job = chat.job(here)
     turns = chat.turns(here)
     status = backend.status()
@@ -96,8 +103,8 @@ def draw(backend: Backend, backend_status: DeltaGenerator) -> None:
             on_click=_ask_again,
             args=(turns[-1].turn_id,),
         )
-    _draw_bottom(here, stoppable=job is not None)
-    follow_the_end(turns[-1].turn_id if turns else None)
+    _draw_bottom(here, job.request.request_id if job is not None else None)
+    follow_the_end(st.session_state.get("asked", 0))
 
     if running is not None or job is not None:
         if running is not None and job is not None:
@@ -122,6 +129,7 @@ def _draw_history(
         earlier_place.button(
             say("chat-earlier", turns=first), key="earlier", on_click=_show_earlier
         )
+    forget_blocks_except(turns[first:])
     running = None
     with place:
         for turn in turns[first:]:
@@ -139,21 +147,21 @@ def _draw_history(
     return running
 
 
-def _draw_bottom(here: str, *, stoppable: bool) -> None:
+def _draw_bottom(here: str, running_turn: str | None) -> None:
     """What stands at the lower edge: a refusal, Stop, the input."""
     with st.bottom:
         refusal_place, stop_place = st.empty(), st.empty()
         st.chat_input(say("chat-input"), key="question", on_submit=_ask)
-    refused = st.session_state.pop("refused", None)
+    refused = st.session_state.get("refused")
     if refused is not None:
-        refusal_place.warning(say_error(refused))
-    if stoppable:
+        refusal_place.warning(plain(say_error(refused)))
+    if running_turn is not None:
         stop_place.button(
             say("chat-stop"),
             key="stop",
             icon=":material/stop_circle:",
             on_click=resources.chat().stop,
-            args=(here,),
+            args=(here, running_turn),
         )
 
 

@@ -19,24 +19,16 @@ def draw(settings: Settings, backend: Backend, backend_status: DeltaGenerator) -
     if status.error is not None:
         draw_phases(place, status)
     st.caption(say("setup-explain"))
+    shown = settings.shown()
     st.table(
         {
-            say("setup-name"): [f"STEADY_CHAT_{name.upper()}" for name in Settings.model_fields],
-            say("setup-value"): [_shown(getattr(settings, name)) for name in Settings.model_fields],
+            say("setup-name"): [f"STEADY_CHAT_{name.upper()}" for name in shown],
+            say("setup-value"): list(shown.values()),
         },
         hide_index=True,
     )
     if not (status.ready or status.phase == "failed"):
         watch(backend, backend_status, place)
-
-
-def _shown(value: object) -> str:
-    """A setting's value without secrets; pydantic's SecretStr prints asterisks."""
-    if value is None:
-        return ""
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    return str(value)
 
 
 if __name__ == "__main__":

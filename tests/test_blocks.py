@@ -217,3 +217,28 @@ def test_a_tail_of_sixty_thousand_characters_is_split_quickly(text: str) -> None
     for end in range(0, len(text), len(text) // 300):
         splitter.update(text[:end], done=False)
     assert time.process_time() - started < 3.0  # 10 ms an update
+
+
+@pytest.mark.parametrize("marker", ["-", "1."])
+@pytest.mark.parametrize("gap", ["\n", "\n\n"])
+def test_where_a_long_list_is_cut_depends_on_the_text_alone(marker: str, gap: str) -> None:
+    items = gap.join(f"{marker} item {number} " + "word " * 9 for number in range(200))
+    text = f"Before.\n\n{items}\n\nAfter.\n\n- short\n- list\n"
+    ways = []
+    for chunk_chars in (1, 7, 100, 3000, 10**6):
+        splitter = BlockSplitter(max_list_chars=2000)
+        for end in range(0, len(text), chunk_chars):
+            splitter.update(text[:end], done=False)
+        ways.append(splitter.update(text, done=True).settled)
+    assert "".join(ways[0]) == text
+    assert len(ways[0]) > 5
+    assert all(way == ways[0] for way in ways)
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_streamed_and_whole_texts_are_split_alike(name: str) -> None:
+    whole = BlockSplitter(max_list_chars=100).update(CORPUS[name], done=True)
+    splitter = BlockSplitter(max_list_chars=100)
+    for end in range(len(CORPUS[name])):
+        splitter.update(CORPUS[name][:end], done=False)
+    assert splitter.update(CORPUS[name], done=True) == whole

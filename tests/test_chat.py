@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -660,6 +661,7 @@ def test_an_unknown_conversation_opens_as_a_new_one(room: Room) -> None:
         opened = room.chat.open(unknown)
         assert opened not in (unknown, room.here)
         assert room.chat.turns(opened) == ()
+    room.ask("something")
     assert room.chat.open(room.here) == room.here
 
 
@@ -679,3 +681,44 @@ def test_many_conversations_leave_no_locks_behind(room: Room) -> None:
         room.answered("one", "one!")
     gc.collect()
     assert dict(room.chat._locks) == {}
+
+
+def test_stop_means_the_turn_that_was_seen_running(room: Room) -> None:
+    room.ask("first")
+    room.ask("second")
+    first, second = room.turns()
+    job = room.running()
+    room.next_stream().answer("One.")
+    let_go(job)
+    room.chat.stop(room.here, first.turn_id)  # the click came too late
+    job, stream = room.running(), room.next_stream()
+    stream.say("Tw")
+    room.chat.stop(room.here, second.turn_id)
+    let_go(job)
+    assert [turn.receipt.finish.reason for turn in room.turns() if turn.receipt] == [
+        "stop",
+        "abort",
+    ]
+
+
+def test_a_store_that_refuses_the_end_once_does_not_hold_up_the_conversation(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change, refusals = ConversationStore.change, 1
+
+    def refusing(store: ConversationStore, here: str, turn_id: str, how: Any) -> Turn | None:
+        nonlocal refusals
+        turn = next(turn for turn in store.turns(here) if turn.turn_id == turn_id)
+        if how(turn).state == "ended" and refusals:
+            refusals -= 1
+            raise OSError("no room")
+        return change(store, here, turn_id, how)
+
+    monkeypatch.setattr(ConversationStore, "change", refusing)
+    room.ask("first")
+    room.ask("second")
+    for text in ("One.", "Two."):
+        job = room.running()
+        room.next_stream().answer(text)
+        let_go(job)
+    assert room.transcript() == [("first", "ended", "One."), ("second", "ended", "Two.")]

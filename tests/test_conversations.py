@@ -30,24 +30,32 @@ def store() -> ConversationStore:
 
 
 def test_ids_cannot_be_guessed(store: ConversationStore) -> None:
-    ids = {store.create() for _ in range(500)}
+    ids = {store.new_id() for _ in range(500)}
     assert len(ids) == 500
     # 22 letters of an alphabet of 64 are 128 bits.
     assert all(len(each) >= 22 for each in ids)
     assert all(each.replace("-", "").replace("_", "").isalnum() for each in ids)
 
 
-def test_a_new_conversation_exists_and_is_empty(store: ConversationStore) -> None:
-    here = store.create()
+def begun(store: ConversationStore) -> str:
+    """A conversation with one ended turn."""
+    here = store.new_id()
+    store.add(here, an_answered_turn("first"))
+    return here
+
+
+def test_a_conversation_begins_with_its_first_turn(store: ConversationStore) -> None:
+    here = store.new_id()
+    assert not store.exists(here), "visits that ask nothing leave nothing behind"
+    store.add(here, a_turn("a"))
     assert store.exists(here)
-    assert store.turns(here) == ()
     assert not store.exists("guessed")
     assert store.turns("guessed") == ()
     assert not store.exists("guessed"), "looking must not create"
 
 
 def test_turns_stay_in_the_order_in_which_they_came(store: ConversationStore) -> None:
-    here = store.create()
+    here = store.new_id()
     for name in ("c", "a", "b"):
         store.add(here, a_turn(name))
     store.change(here, "c", lambda turn: replace(turn, text="changed"))
@@ -55,7 +63,7 @@ def test_turns_stay_in_the_order_in_which_they_came(store: ConversationStore) ->
 
 
 def test_turns_looked_at_earlier_do_not_change(store: ConversationStore) -> None:
-    here = store.create()
+    here = store.new_id()
     store.add(here, a_turn("a"))
     before = store.turns(here)
     store.change(here, "a", lambda turn: replace(turn, text="changed"))
@@ -64,7 +72,7 @@ def test_turns_looked_at_earlier_do_not_change(store: ConversationStore) -> None
 
 
 def test_change_returns_the_turn_as_it_is_now(store: ConversationStore) -> None:
-    here = store.create()
+    here = store.new_id()
     store.add(here, a_turn("a"))
     changed = store.change(here, "a", lambda turn: replace(turn, text="hello"))
     assert changed == a_turn("a", text="hello")
@@ -74,7 +82,7 @@ def test_change_returns_the_turn_as_it_is_now(store: ConversationStore) -> None:
 def test_changing_a_cleared_turn_is_none_and_does_not_bring_it_back(
     store: ConversationStore,
 ) -> None:
-    here = store.create()
+    here = store.new_id()
     store.add(here, a_turn("a"))
     store.clear(here)
     assert store.change(here, "a", lambda turn: turn) is None
@@ -84,7 +92,7 @@ def test_changing_a_cleared_turn_is_none_and_does_not_bring_it_back(
 
 
 def test_a_change_that_raises_changes_nothing(store: ConversationStore) -> None:
-    here = store.create()
+    here = store.new_id()
     store.add(here, a_turn("a"))
     with pytest.raises(ZeroDivisionError):
         store.change(here, "a", lambda turn: replace(turn, text=str(1 / 0)))
@@ -92,7 +100,7 @@ def test_a_change_that_raises_changes_nothing(store: ConversationStore) -> None:
 
 
 def test_clear_keeps_the_id_and_other_conversations(store: ConversationStore) -> None:
-    here, other = store.create(), store.create()
+    here, other = store.new_id(), store.new_id()
     for conversation in (here, other):
         store.add(conversation, a_turn("a"))
     store.clear(here)
@@ -104,7 +112,7 @@ def test_clear_keeps_the_id_and_other_conversations(store: ConversationStore) ->
 
 
 def test_remove_takes_out_one_turn_and_minds_nothing_unknown(store: ConversationStore) -> None:
-    here = store.create()
+    here = store.new_id()
     for name in ("a", "b"):
         store.add(here, a_turn(name))
     store.remove(here, "a")
@@ -115,9 +123,9 @@ def test_remove_takes_out_one_turn_and_minds_nothing_unknown(store: Conversation
 
 def test_the_least_recently_used_conversation_is_given_up_first() -> None:
     store = ConversationStore(max_conversations=3)
-    first, second, third = (store.create() for _ in range(3))
+    first, second, third = (begun(store) for _ in range(3))
     store.turns(first)
-    fourth = store.create()
+    fourth = begun(store)
     assert not store.exists(second)
     assert all(store.exists(each) for each in (first, third, fourth))
 
@@ -125,15 +133,15 @@ def test_the_least_recently_used_conversation_is_given_up_first() -> None:
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_a_conversation_with_an_open_turn_is_never_given_up(state: str) -> None:
     store = ConversationStore(max_conversations=2)
-    busy = store.create()
+    busy = store.new_id()
     store.add(busy, an_answered_turn("a"))
     store.add(busy, a_turn("b", state=state))
-    others = [store.create() for _ in range(5)]
+    others = [begun(store) for _ in range(5)]
     assert store.exists(busy)
     assert [store.exists(each) for each in others] == [False] * 4 + [True]
     store.change(busy, "b", lambda turn: replace(turn, state="ended"))
-    store.create()
-    store.create()
+    begun(store)
+    begun(store)
     assert not store.exists(busy), "it is idle now, and the oldest"
 
 
@@ -146,12 +154,12 @@ def test_where_all_are_busy_none_is_given_up() -> None:
     # Those over the limit go once they are idle.
     for conversation in busy:
         store.change(conversation, "a", lambda turn: replace(turn, state="ended"))
-    last = store.create()
+    last = begun(store)
     assert [store.exists(each) for each in (*busy, last)] == [False] * 4 + [True] * 2
 
 
 def test_changes_from_many_threads_are_all_kept(store: ConversationStore) -> None:
-    here = store.create()
+    here = store.new_id()
     store.add(here, a_turn("a"))
 
     def add_hundred() -> None:
@@ -195,3 +203,14 @@ def test_an_ended_turn_keeps_its_question_and_choices() -> None:
     assert ended(turn, "half", "thought", receipt, error) == replace(
         turn, state="ended", text="half", reasoning="thought", receipt=receipt, error=error
     )
+
+
+def test_characters_are_limited_too_and_the_newest_conversation_stays() -> None:
+    store = ConversationStore(max_chars=1000)
+    old = begun(store)
+    big = store.new_id()
+    store.add(big, a_turn("a", text="x" * 5000, state="ended"))
+    assert not store.exists(old)
+    assert store.turns(big)[0].text == "x" * 5000
+    begun(store)
+    assert not store.exists(big)

@@ -40,6 +40,9 @@ from tests.driven_backend import (
 MIXED_SCRIPTS = "你好，世界！🙂 👨‍👩‍👧 é ไทย"
 
 
+SECRET = "my-diary-page"
+
+
 class Bench:
     """One job on a hand-driven backend, with all that it does on record."""
 
@@ -698,6 +701,22 @@ def test_a_failure_in_what_follows_harms_nobody(
     bench.start().answer("hello")
     assert let_go(bench.job).text == "hello"
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+def test_what_people_wrote_never_reaches_the_log(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    def refuse(snapshot: Snapshot) -> None:
+        raise OSError(f"no room for {SECRET}")
+
+    bench.job = bench.make_job(bench.backend, save=refuse)
+    bench.start().raise_(ValueError(f"cannot encode {SECRET}"))
+    let_go(bench.job)
+    assert "ValueError" in caplog.text
+    assert "OSError" in caplog.text
+    assert SECRET not in caplog.text
 
 
 # Text

@@ -87,7 +87,10 @@ def test_a_config_that_says_nothing_is_no_model(text: str, tmp_path: Path) -> No
 def test_a_folder_without_weights_is_no_model(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "m")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(NotAModelError, match="no weights"):
+    with pytest.raises(NotAModelError, match=r"no \.safetensors weights"):
+        resolve(str(folder))
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(NotAModelError, match=r"as \.bin only"):
         resolve(str(folder))
 
 

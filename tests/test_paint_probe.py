@@ -41,7 +41,6 @@ def test_a_report_makes_the_screen_as_slow_as_it_says(
     client: TestClient, session: paint_probe.Session
 ) -> None:
     assert client.post(PATH, content=report(busy_ms=400)).status_code == 204
-    assert session.meter.heard
     assert session.meter.slowness > 1
 
 
@@ -73,7 +72,7 @@ def test_what_is_not_a_report_changes_nothing(
     client: TestClient, session: paint_probe.Session, body: bytes, status: int
 ) -> None:
     assert client.post(PATH, content=body).status_code == status
-    assert not session.meter.heard
+    assert session.meter.slowness == 1
 
 
 def test_an_endless_body_is_not_read_to_its_end(
@@ -88,7 +87,7 @@ def test_an_endless_body_is_not_read_to_its_end(
             yield b"x" * 512
 
     assert client.post(PATH, content=endless()).status_code == 413
-    assert not session.meter.heard
+    assert session.meter.slowness == 1
 
 
 def test_reports_that_come_too_fast_are_dropped(

@@ -6,8 +6,6 @@ its place and the browser has nothing to rebuild.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from streamlit.delta_generator import DeltaGenerator
 
 from llm.blocks import BlockSplitter
@@ -56,9 +54,8 @@ class AnswerView:
             self._put(len(split.settled), tail)
         return len(tail)
 
-    def draw_finished(self, text: str) -> None:
-        """Show an answer that is over; cheaper than `draw` for one that was shown before."""
-        blocks = _finished_blocks(text)
+    def draw_finished(self, blocks: tuple[str, ...]) -> None:
+        """Show an answer that is over, from its `finished_blocks`."""
         self._show_finished(blocks)
         self._trim(len(blocks))
 
@@ -89,8 +86,6 @@ class AnswerView:
                 self._shown[index] = ""
 
 
-@lru_cache(maxsize=512)
-def _finished_blocks(text: str) -> tuple[str, ...]:
-    splitter = BlockSplitter(max_list_chars=LONG_LIST_CHARS)
-    splitter.update(text, done=False)
-    return splitter.update(text, done=True).settled
+def finished_blocks(text: str) -> tuple[str, ...]:
+    """A whole answer's blocks, as `AnswerView.draw` ends up with them."""
+    return BlockSplitter(max_list_chars=LONG_LIST_CHARS).update(text, done=True).settled

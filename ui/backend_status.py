@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -58,6 +59,7 @@ def watch(backend: Backend, sidebar: DeltaGenerator, main: DeltaGenerator) -> No
         settled = status.ready or status.phase == "failed"
         if settled:
             st.rerun()
+        status = replace(status, elapsed_s=float(int(status.elapsed_s)))
         if waited_s >= WATCH_INTERVAL_S and status != shown:
             sidebar.markdown(short_status(status))
             draw_phases(main, status)

@@ -53,8 +53,8 @@ def follow(
             time.sleep(min(delay_s, TICK_S))
             continue
         drawn_version = snapshot.version
-        if snapshot.text:
-            pacer.drawn(view.draw(snapshot.text, done=False))
+        # Also while there is reasoning only: a look costs no more than a frame may.
+        pacer.drawn(view.draw(snapshot.text, done=False) if snapshot.text else 0)
     view.draw(snapshot.text, done=True)
     _let_it_be_painted()
 
@@ -102,6 +102,8 @@ class StatusLine:
             return say("answer-stopping")
         if snapshot.text:
             return ""
+        if snapshot.reasoning:
+            return say("answer-thinking", seconds=int(job.reading_s()))
         if snapshot.phase == "waiting":
             return say("answer-waiting", ahead=ahead())
         backend = job.backend.status()

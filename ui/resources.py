@@ -6,6 +6,7 @@ background (`Backend.prepare`), so no session waits in a cache lock.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -13,9 +14,12 @@ import streamlit as st
 
 from llm.chat import Chat
 from llm.conversations import ConversationStore
+from llm.fault_log import log_fault
 from llm.registry import JobRegistry
 from llm.settings import Settings, load_settings
 from llm.types import Backend
+
+logger = logging.getLogger(__name__)
 
 
 @st.cache_resource(show_spinner=False)
@@ -28,11 +32,11 @@ def settings() -> Settings:
     return load_settings()
 
 
-_made: list[Backend] = []
+_to_close: list[Callable[[], None]] = []
 
 
 def _noted(backend: Backend) -> Backend:
-    _made.append(backend)
+    _to_close.insert(0, backend.close)
     return backend
 
 
@@ -71,7 +75,9 @@ BACKENDS: dict[str, Callable[[], Backend]] = {
 def registry() -> JobRegistry:
     """The running answers of this process."""
     # The backends have watchdogs of their own; this one is for a backend that is stuck itself.
-    return JobRegistry(idle_limit_s=settings().idle_timeout_s + 5)
+    made = JobRegistry(idle_limit_s=settings().idle_timeout_s + 5)
+    _to_close.append(made.close)
+    return made
 
 
 @st.cache_resource(show_spinner=False)
@@ -84,6 +90,9 @@ def chat() -> Chat:
 async def lifespan(app: st.App) -> AsyncIterator[dict[str, object]]:
     """The process's life: at its end every answer is stopped and every backend freed."""
     yield {}
-    registry().close()
-    for backend in _made:
-        backend.close()
+    # What was made last is closed first: the answers before the backends that give them.
+    for close in reversed(_to_close):
+        try:
+            close()
+        except Exception as error:  # noqa: BLE001 - the others must be closed as well
+            log_fault(logger, "Closing failed", error)

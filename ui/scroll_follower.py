@@ -15,14 +15,14 @@ const NEAR_PX = 40;
 export default function ({ data }) {
   const scroller = document.querySelector('[data-testid="stMain"]');
   const content = document.querySelector('[data-testid="stMainBlockContainer"]');
-  const reader = (window.__steadyReader ??= { following: true, newest: null });
+  const reader = (window.__steadyReader ??= { following: true, asked: null });
   const fromEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
   const toEnd = () => { if (reader.following) scroller.scrollTop = scroller.scrollHeight; };
   const leave = () => { if (scroller.scrollTop > 0) reader.following = false; };
 
   // Who asks wants to see the answer.
-  if (reader.newest !== data.newest) reader.following = true;
-  reader.newest = data.newest;
+  if (reader.asked !== data.asked) reader.following = true;
+  reader.asked = data.asked;
   toEnd();
 
   let top = scroller.scrollTop;
@@ -60,11 +60,12 @@ def _component() -> st.components.v2.types.ComponentRenderer:
     return st.components.v2.component("steady_chat_scroll_follower", js=_JS)
 
 
-def follow_the_end(newest: str | None) -> None:
+def follow_the_end(asked: int) -> None:
     """Put the follower in the page.
 
     Args:
-        newest: the newest turn's id; when it changes the reader is taken to the end.
+        asked: how many questions were asked from this page; when it changes, whoever asked is
+            taken to the end.
     """
     with st.container(key="follower"):
-        _component()(key="scroll_follower", data={"newest": newest}, height=0)
+        _component()(key="scroll_follower", data={"asked": asked}, height=0)

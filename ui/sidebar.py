@@ -99,7 +99,7 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Del
             help=say("sidebar-temperature-help"),
         )
         st.slider(
-            say("sidebar-top-p"), 0.05, 1.0, step=0.05, key="top_p", help=say("sidebar-top-p-help")
+            say("sidebar-top-p"), 0.01, 1.0, step=0.01, key="top_p", help=say("sidebar-top-p-help")
         )
         left, right = st.columns(2)
         left.number_input(say("sidebar-max-tokens"), 1, 1_000_000, step=64, key="max_tokens")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import html
+from collections.abc import Callable, Iterable
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from llm.conversations import Turn
 from llm.plain_markdown import plain
-from ui.answer_view import AnswerView
+from ui.answer_view import AnswerView, finished_blocks
 from ui.language import say, say_error
 
 LONG_QUESTION_CHARS = 3000
@@ -20,9 +21,9 @@ def draw_question(turn: Turn, withdraw: Callable[[str], None]) -> None:
     """The question, letter by letter as it was typed; a queued one can be taken back."""
     with st.chat_message("user", avatar=":material/person:"):
         if len(turn.question) <= LONG_QUESTION_CHARS:
-            st.text(turn.question)
+            _draw_as_typed(turn.question)
         else:
-            st.text(turn.question[:LONG_QUESTION_CHARS] + " …")
+            _draw_as_typed(turn.question[:LONG_QUESTION_CHARS] + " …")
             st.caption(say("question-long", chars=len(turn.question)))
         if turn.state == "queued":
             st.caption(say("question-queued"))
@@ -39,6 +40,11 @@ def draw_question(turn: Turn, withdraw: Callable[[str], None]) -> None:
             st.empty()
 
 
+def _draw_as_typed(question: str) -> None:
+    # Not st.text, which takes indentation away. Escaped, it is text and nothing else.
+    st.html(f'<div class="steady-question">{html.escape(question)}</div>')
+
+
 def draw_answer(turn: Turn) -> tuple[AnswerView, DeltaGenerator]:
     """The answer's frame; a finished answer with all that belongs below it.
 
@@ -49,13 +55,28 @@ def draw_answer(turn: Turn) -> tuple[AnswerView, DeltaGenerator]:
         view = AnswerView(st.container(key=f"answer-{turn.turn_id}"))
         status = st.empty()
         if turn.state == "ended":
-            view.draw_finished(turn.text)
+            view.draw_finished(_blocks(turn))
             if turn.error is not None:
                 st.error(plain(say_error(turn.error)), icon=":material/error:")
             elif not turn.text.strip() and turn.receipt and turn.receipt.finish.reason != "abort":
                 st.caption(say("answer-empty"))
             st.caption(plain(receipt_line(turn)))
     return view, status
+
+
+def forget_blocks_except(turns: Iterable[Turn]) -> None:
+    """Keep the split answers of these turns only; what isn't shown isn't held."""
+    kept = {turn.turn_id for turn in turns}
+    cache = st.session_state.get("blocks", {})
+    st.session_state.blocks = {key: blocks for key, blocks in cache.items() if key in kept}
+
+
+def _blocks(turn: Turn) -> tuple[str, ...]:
+    """The answer's blocks, split once a session."""
+    cache: dict[str, tuple[str, ...]] = st.session_state.setdefault("blocks", {})
+    if turn.turn_id not in cache:
+        cache[turn.turn_id] = finished_blocks(turn.text)
+    return cache[turn.turn_id]
 
 
 def receipt_line(turn: Turn) -> str:

@@ -48,7 +48,7 @@ class ChatPage:
 
     @property
     def questions(self) -> Locator:
-        return self.page.locator('[data-testid="stChatMessage"] [data-testid="stText"]')
+        return self.page.locator(".steady-question")
 
     @property
     def receipts(self) -> Locator:

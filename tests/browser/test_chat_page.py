@@ -122,6 +122,8 @@ def test_another_page_a_refresh_and_a_second_tab_all_find_the_whole_answer(chat:
     chat.wait_for_text("word003")
     chat.page.get_by_role("link", name="This installation").click()
     expect(chat.page.get_by_text("STEADY_CHAT_DATA_DIR")).to_be_visible()
+    chat.page.reload()
+    expect(chat.page.get_by_text("STEADY_CHAT_DATA_DIR")).to_be_visible()
     chat.page.get_by_role("link", name="Chat").click()
     chat.wait_for_text("word003")
     second = ChatPage(chat.context, chat.page.url)
@@ -298,6 +300,15 @@ def test_a_question_that_is_too_long_says_by_how_much_and_stays_in_the_field(
     assert chat.answer_text() == "You asked: short"
 
 
+def test_a_question_keeps_its_indentation_and_its_line_breaks(chat: ChatPage) -> None:
+    chat.ask("    indented\n  less\n\nlast <b>&amp;")
+    chat.wait_until_done()
+    assert (
+        chat.questions.last.evaluate("e => e.textContent")
+        == "    indented\n  less\n\nlast <b>&amp;"
+    )
+
+
 def test_nothing_that_a_model_writes_runs_or_is_fetched(chat: ChatPage) -> None:
     fetched: list[str] = []
     chat.page.on("request", lambda request: fetched.append(request.url))
@@ -402,7 +413,7 @@ def test_the_page_speaks_chinese_to_a_chinese_browser_and_can_be_switched(
     chat.ask("你好，世界！🙂")
     chat.wait_until_done()
     chat.page.get_by_role("button", name="清空历史").click()
-    expect(chat.page.get_by_text("删除此对话的 1 组问答？")).to_be_visible()
+    expect(chat.page.get_by_text("确定删除此对话的 1 组问答吗？")).to_be_visible()
     chat.page.screenshot(path=artifacts / "chinese.png")
     shown = chat.page.locator("section[data-testid=stSidebar]").inner_text()
     english = set(re.findall(r"[A-Za-z]{3,}", shown))

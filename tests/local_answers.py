@@ -1,0 +1,70 @@
+"""Asking a local backend, and making trouble inside it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from llm.local_backend import LocalBackend
+from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, SamplingParams
+
+TIMEOUT_S = 60
+
+
+def generating() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("generate-")]
+
+
+def ask(question: str = "Hello", **params: Any) -> GenerationRequest:
+    return GenerationRequest((Message("user", question),), SamplingParams(**params))
+
+
+def read(backend: LocalBackend, request: GenerationRequest) -> tuple[str, Finish]:
+    *deltas, finish = backend.stream(request, CancelToken())
+    assert all(isinstance(delta, Delta) and delta.text for delta in deltas)
+    assert isinstance(finish, Finish)
+    return "".join(delta.text for delta in deltas if isinstance(delta, Delta)), finish
+
+
+def model_of(backend: LocalBackend) -> Any:
+    backend.prepare()
+    read(backend, ask(max_tokens=1))
+    assert backend._loaded is not None
+    return backend._loaded.model
+
+
+class Trouble:
+    """Raises inside `generate()` at the n-th token of the next answer."""
+
+    def __init__(self, model: Any, error: BaseException, at_token: int) -> None:
+        self._error = error
+        self._left = at_token
+        self._hook = model.register_forward_pre_hook(self._step)
+
+    def _step(self, *_: Any) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._hook.remove()
+            raise self._error
+
+
+class Gate:
+    """Holds every forward pass from the n-th on until opened."""
+
+    def __init__(self, model: Any, at_token: int = 1) -> None:
+        self.reached = threading.Event()
+        self.open = threading.Event()
+        self._left = at_token
+        self.hook = model.register_forward_pre_hook(self._step)
+
+    def _step(self, *_: Any) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            self.reached.set()
+            assert self.open.wait(TIMEOUT_S)
+
+
+def cut(path: Path) -> None:
+    """Half of a file is lost."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
