@@ -33,14 +33,14 @@ def draw() -> None:
     from pages import chat_page, setup_page
     from ui import resources
     from ui.conversation_id import conversation_id, show_in_address
-    from ui.language import say
+    from ui.language import keep_in_address, say
     from ui.paint_probe import mount_probe
     from ui.sidebar import draw_sidebar, set_defaults
     from ui.style import warm_up_browser
 
     settings = resources.settings()
-    set_defaults(settings)
     here = conversation_id()
+    set_defaults(settings, here)
     # The files aren't called as the addresses are: before the first st.navigation of a process
     # Streamlit would take pages/setup.py itself for the page at /setup, and show nothing.
     page = st.navigation(
@@ -61,6 +61,7 @@ def draw() -> None:
         ]
     )
     show_in_address()
+    keep_in_address(settings.language)
     backend, status_place = draw_sidebar(settings, here)
     with st.container(key="probe"):
         mount_probe(active=resources.chat().job(here) is not None)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from llm.scripted_backend import Script
+from llm.script import Script
 
 BEGIN_MARK = "▶"
 BLOCK_MARK = re.compile(r"§(\d+)§")

@@ -40,17 +40,12 @@ def run_converter(source: Path, folder: Path, cancel: CancelToken, progress: Pro
         LLMError: why it can't be converted.
         FetchStopped: cancelled.
     """
+    command = [sys.executable, "-m", "llm.local_convert"]
     root = str(Path(__file__).parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     with tempfile.TemporaryFile() as stderr:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "llm.local_convert",
-                str(source.resolve()),
-                str(folder.resolve()),
-            ],
+            [*command, str(source.resolve()), str(folder.resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, Literal
 
-from llm.errors import LLMError, Reason
+from llm.errors import LLMError, Reason, Value
 from llm.reasons import WrongValueError
 from llm.types import DeltaKind
 
@@ -98,9 +98,9 @@ def error_kinds() -> dict[str, type[LLMError]]:
     return found
 
 
-_VALUES: dict[str, str | int | float] = {
+_VALUES: dict[str, Value | Reason] = {
     **{"url": "http://scripted", "host": "scripted", "model": "scripted", "status": 500},
-    **{"reason": "the script says so", "kind": "Scripted", "setting": "scripts_file"},
+    **{"reason": Reason("reason-scripted"), "kind": "Scripted", "setting": "scripts_file"},
     **{"parameter": "script", "value": 1, "low": 0, "high": 0, "chars": 2, "limit": 1},
     **{"prompt_tokens": 2, "over": 1, "seconds": 1, "package": "scripted", "folder": "/"},
     **{"needed_mb": 2, "free_mb": 1},

@@ -47,14 +47,15 @@ class Settings(BaseSettings):
     )
 
     backends: Annotated[tuple[BackendName, ...], NoDecode] = Field(
-        ("local", "vllm"), description="The backends offered in the sidebar, the first one chosen."
+        ("local", "vllm"),
+        description="The backends offered in the sidebar, the first one chosen: `local`, `vllm`, `scripted` (a demo without a model).",
     )
     language: Literal["auto", "en", "zh"] = Field(
         "auto", description="The page's language at first; `auto` follows the browser."
     )
     data_dir: Path = Field(
         default_factory=lambda: user_data_path("steady-chat", appauthor=False),
-        description="Where models are kept.",
+        description="Where models are kept; empty is the user's data folder.",
     )
 
     model: str = Field(
@@ -91,23 +92,38 @@ class Settings(BaseSettings):
     vllm_api_key: SecretStr | None = Field(None, description="Its key, if it wants one.")
     vllm_model: str = Field("", description="The model to ask; empty takes the server's first.")
     vllm_slots: int = Field(32, ge=1, le=4096, description="Requests sent to the server at once.")
-    connect_timeout_s: float = Field(5, gt=0, le=120, description="To reach the server.")
+    connect_timeout_s: float = Field(5, gt=0, le=120, description="Seconds to reach the server.")
     first_token_timeout_s: float = Field(
-        600, gt=0, le=86_400, description="To the first token; reading a long prompt takes time."
+        600,
+        gt=0,
+        le=86_400,
+        description="Seconds to the first token; reading a long prompt takes time.",
     )
     idle_timeout_s: float = Field(
-        60, gt=0, le=86_400, description="Without new text, after the first: the answer is ended."
+        60,
+        gt=0,
+        le=86_400,
+        description="Seconds without new text, after the first, until the answer is ended.",
     )
 
     scripts_file: Path | None = Field(
         None, description="What the scripted backend says (JSON); empty gives its demo answer."
     )
 
-    system_prompt: str = Field("", max_length=20_000, description="The system prompt at first.")
-    temperature: float = Field(0.7, ge=0, le=2, description="At first.")
-    top_p: float = Field(0.95, ge=0.01, le=1, description="At first.")
-    max_tokens: int = Field(512, ge=1, le=1_000_000, description="At first.")
-    seed: int | None = Field(None, ge=0, le=MAX_SEED, description="At first; empty varies.")
+    system_prompt: str = Field(
+        "", max_length=20_000, description="The sidebar's system prompt at first."
+    )
+    temperature: float = Field(
+        0.7,
+        ge=0,
+        le=2,
+        description="The sidebar's value at first; 0.2 with the embedded model unless set.",
+    )
+    top_p: float = Field(0.95, ge=0.01, le=1, description="The sidebar's value at first.")
+    max_tokens: int = Field(512, ge=1, le=1_000_000, description="The sidebar's value at first.")
+    seed: int | None = Field(
+        None, ge=0, le=MAX_SEED, description="The sidebar's seed at first; empty varies."
+    )
     max_question_chars: int = Field(
         400_000, ge=1, le=10_000_000, description="A longer question is refused."
     )

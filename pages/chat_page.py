@@ -13,7 +13,7 @@ from llm.plain_markdown import plain
 from llm.types import Backend
 from ui import resources
 from ui.answer_view import AnswerView
-from ui.backend_status import draw_phases, watch
+from ui.backend_status import StatusPlace, draw_phases, watch
 from ui.conversation_id import conversation_id, person
 from ui.language import say, say_error
 from ui.live_answer import follow
@@ -75,7 +75,7 @@ def _show_earlier() -> None:
     st.session_state.most_turns += EARLIER_TURNS
 
 
-def draw(backend: Backend, backend_status: DeltaGenerator) -> None:
+def draw(backend: Backend, backend_status: StatusPlace) -> None:
     """Draw the page; while an answer runs or a model loads, until that is over.
 
     Everything keeps its place from run to run, filled or empty: until a run ends, Streamlit leaves
@@ -90,7 +90,9 @@ def draw(backend: Backend, backend_status: DeltaGenerator) -> None:
     setup_place, earlier_place = st.empty(), st.empty()
     history, again_place = st.container(key="history"), st.empty()
     if not turns:
-        if status.ready:
+        if status.ready and status.fetch_bytes:
+            setup_place.caption(say("chat-welcome-embedded"))
+        elif status.ready:
             setup_place.caption(say("chat-welcome"))
         elif status.error is not None:
             draw_phases(setup_place, status)
@@ -111,7 +113,14 @@ def draw(backend: Backend, backend_status: DeltaGenerator) -> None:
             turn, view, status_place = running
             # Read at two moments, they may speak of two turns.
             if job.request.request_id == turn.turn_id:
-                follow(job, view, status_place, paint_meter(), lambda: chat.ahead_of(job))
+                follow(
+                    job,
+                    view,
+                    status_place,
+                    paint_meter(),
+                    ahead=lambda: chat.ahead_of(job),
+                    look=backend_status.update,
+                )
                 st.rerun()
         time.sleep(BETWEEN_TURNS_S)
         st.rerun()

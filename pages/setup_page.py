@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from llm.settings import Settings
 from llm.types import Backend
-from ui.backend_status import draw_phases, watch
+from ui.backend_status import StatusPlace, draw_phases, watch
 from ui.language import say
 
 
-def draw(settings: Settings, backend: Backend, backend_status: DeltaGenerator) -> None:
+def draw(settings: Settings, backend: Backend, backend_status: StatusPlace) -> None:
     """Draw the page."""
     st.title(say("page-setup"))
     place = st.empty()
@@ -23,12 +24,19 @@ def draw(settings: Settings, backend: Backend, backend_status: DeltaGenerator) -
     st.table(
         {
             say("setup-name"): [f"STEADY_CHAT_{name.upper()}" for name in shown],
-            say("setup-value"): list(shown.values()),
+            # As code: a table's cells are Markdown.
+            say("setup-value"): [_code(value) for value in shown.values()],
         },
         hide_index=True,
     )
     if not (status.ready or status.phase == "failed"):
         watch(backend, backend_status, place)
+
+
+def _code(value: str) -> str:
+    longest = max((len(run) for run in re.findall("`+", value)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {value} {fence}" if value.strip() else ""
 
 
 if __name__ == "__main__":

@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+# Before a backend's own thread does: while one thread imports transformers, which puts another
+# module in its place, `from transformers import …` fails in the other.
+import transformers  # noqa: F401
+
 from llm.local_backend import LocalBackend, LocalOptions
 from tests.local_answers import generating
 from tests.tiny_gguf import write_tiny_gguf

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -171,9 +172,13 @@ class ProtocolServer:
         models: what `/v1/models` lists.
         models_handler: takes the place of that list.
         key: the bearer token that is wanted; None wants none.
+
+    Args:
+        tls: what the server proves itself with; None speaks plain HTTP.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.exchanges: list[Exchange] = []
         self.lookups: list[Exchange] = []
         self.models: list[str] = [MODEL]
@@ -189,7 +194,7 @@ class ProtocolServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/v1"
 
     def when(self, word: str, handler: Handler) -> None:
         """What happens to a request whose last message contains `word`, or whose model it is."""
@@ -219,7 +224,9 @@ class ProtocolServer:
     def _run(self) -> None:
         loop = self._loop
         asyncio.set_event_loop(loop)
-        server = loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self.port))
+        server = loop.run_until_complete(
+            asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self._tls)
+        )
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         loop.run_forever()

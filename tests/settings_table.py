@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args, get_origin
+
 from llm.settings import Settings
 
 
 def rows() -> dict[str, tuple[str, str]]:
     """Variable name to its default as README writes it, and its description."""
     return {
-        f"STEADY_CHAT_{name.upper()}": (_default(name), field.description or "")
+        f"STEADY_CHAT_{name.upper()}": (_default(name), _described(name))
         for name, field in Settings.model_fields.items()
     }
 
@@ -19,6 +21,19 @@ def markdown() -> str:
         f"| `{name}` | {default} | {description} |"
         for name, (default, description) in rows().items()
     )
+
+
+def _described(name: str) -> str:
+    field = Settings.model_fields[name]
+    values = choices(name)
+    allowed = f" One of {', '.join(f'`{value}`' for value in values)}." if values else ""
+    return (field.description or "") + allowed
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """The values of a setting that takes one of a few words."""
+    annotation = Settings.model_fields[name].annotation
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
 def _default(name: str) -> str:

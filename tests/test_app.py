@@ -54,8 +54,7 @@ def test_wrong_settings_are_a_sentence_and_nothing_else(settings: pytest.MonkeyP
     app = page().run()
     assert not app.exception
     assert [error.value for error in app.error] == [
-        "The setting “temperature” is not right: Input should be a valid number, unable to parse"
-        " string as a number"
+        "The setting “STEADY_CHAT_TEMPERATURE” is not right: it must be a number"
     ]
     assert not app.chat_input
     settings.setenv("STEADY_CHAT_TEMPERATURE", "0.5")
@@ -109,8 +108,8 @@ def test_the_setup_page_shows_the_settings_without_the_key(settings: pytest.Monk
     assert not app.exception
     table = app.table[0].value
     shown = dict(zip(table["Setting"], table["Value"], strict=True))
-    assert shown["STEADY_CHAT_BACKENDS"] == "scripted,vllm"
-    assert shown["STEADY_CHAT_VLLM_API_KEY"] == "**********"
+    assert shown["STEADY_CHAT_BACKENDS"] == "` scripted,vllm `"
+    assert shown["STEADY_CHAT_VLLM_API_KEY"] == "` ********** `"
     assert "sk-very-secret" not in str(app)
 
 

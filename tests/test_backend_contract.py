@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import statistics
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -13,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from llm.errors import LLMError, ShuttingDownError
-from llm.scripted_backend import Script, ScriptedBackend
+from llm.script import Script
+from llm.scripted_backend import ScriptedBackend
 from llm.types import (
     Backend,
     CancelToken,
@@ -368,7 +368,7 @@ def test_an_abandoned_iterator_frees_what_it_holds(case: Case, how: str, pieces:
     for _ in range(pieces):
         next(stream)
     if how == "close":
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
     else:
         del stream
         gc.collect()
@@ -389,12 +389,16 @@ def test_the_status_is_quick_while_it_answers(case: Case) -> None:
     stream = case.backend.stream(ask("long"), CancelToken())
     next(stream)
     took_ms = []
+    worked_s = time.thread_time()
     for _ in range(50):
         began_s = time.perf_counter()
         assert case.backend.status().ready
         took_ms.append(1000 * (time.perf_counter() - began_s))
-    stream.close()  # type: ignore[attr-defined]
-    assert statistics.median(took_ms) < 5
+    worked_s = time.thread_time() - worked_s
+    stream.close()
+    # A status that waits for the answer waits each time; a busy machine interrupts some only.
+    assert min(took_ms) < 5
+    assert worked_s / 50 < 0.005
 
 
 def test_prepare_may_be_called_again_and_again(case: Case) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from datetime import date
+from pathlib import Path
 
 import pytest
 from fluent.syntax import FluentParser, ast
@@ -45,6 +46,10 @@ SAMPLES: dict[str, str | int | float] = {
     "status": 500,
     "needed_mb": 300,
     "free_mb": 12,
+    "allowed": "local, vllm",
+    "nearest": "model",
+    "minutes": 10,
+    "says": "system role not supported",
 }
 
 
@@ -101,7 +106,7 @@ def test_each_language_says_what_english_says_with_the_same_values(language: str
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_sentence_is_empty_or_left_in_english(language: str) -> None:
     for name in messages("en"):
-        if name.startswith("error-"):
+        if name.startswith(("error-", "reason-")):
             values = {key: SAMPLES[key] for key in variables(messages(language)[name])}
             said = catalogue(language).say(name, **values)
             assert said.strip() == said != ""
@@ -143,6 +148,20 @@ def test_the_docstring_draws_the_whole_tree() -> None:
 def test_every_error_of_the_catalogue_is_one_that_can_happen() -> None:
     said = {name for name in messages("en") if name.startswith("error-")}
     assert said == {kind.message_id for kind in ERRORS}
+
+
+def test_every_reason_of_the_catalogue_is_given_somewhere_and_none_is_missing() -> None:
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in Path(errors.__file__).parent.glob("*.py")
+    )
+    given = set(re.findall(r'"(reason-[a-z0-9-]+)"', sources))
+    assert given == {name for name in messages("en") if name.startswith("reason-")}
+
+
+def test_a_reason_is_said_in_the_language_of_its_error() -> None:
+    error = errors.SettingsError(setting="seed", reason=errors.Reason("reason-whole-number"))
+    assert error.sentence(catalogue("zh")) == "设置项“seed”有误：必须是整数"
+    assert str(error) == "The setting “seed” is not right: it must be a whole number"
 
 
 def test_an_unknown_language_falls_back_to_the_first() -> None:

@@ -62,7 +62,7 @@ def product_files() -> list[Path]:
 class NoTypes(ast.NodeTransformer):
     """Takes out what only a type checker sees."""
 
-    def visit_If(self, node: ast.If) -> ast.AST | None:  # noqa: N802
+    def visit_If(self, node: ast.If) -> ast.AST | None:
         typing_only = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         return None if typing_only else self.generic_visit(node)
 

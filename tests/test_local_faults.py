@@ -13,7 +13,7 @@ from llm.errors import InternalError, LLMError, OutOfMemoryError
 from llm.local_backend import LocalBackend
 from llm.local_memory import forget_frames
 from llm.types import CancelToken, Delta, Finish
-from tests.local_answers import Trouble, ask, model_of, read
+from tests.local_answers import TIMEOUT_S, Trouble, ask, model_of, read
 from tests.tiny_model import make_tiny_model
 
 pytest_plugins = "tests.local_fixtures"
@@ -87,29 +87,45 @@ def test_a_template_that_refuses_is_a_request_that_cannot_be_answered(
     assert "System role not supported" in caught.value.sentence(catalogue("zh"))
 
 
+def in_the_answer(model: Any) -> None:
+    Trouble(model, KeyError("in the warm-up"), at_token=1)
+
+
+def before_the_answer(model: Any) -> None:
+    def fails() -> None:
+        raise KeyError
+
+    model.modules = fails
+
+
+@pytest.mark.parametrize("trouble", [in_the_answer, before_the_answer])
 def test_a_failed_warm_up_leaves_no_model_in_memory(
-    tiny_folder: Path, make_backend: Callable[..., LocalBackend], monkeypatch: pytest.MonkeyPatch
+    tiny_folder: Path,
+    make_backend: Callable[..., LocalBackend],
+    monkeypatch: pytest.MonkeyPatch,
+    trouble: Callable[[Any], None],
 ) -> None:
     import llm.local_loader
 
     models: list[weakref.ref[Any]] = []
     load_model = llm.local_loader.load_model
 
-    def troubled(*args: Any) -> Any:
+    def loaded_with_trouble(*args: Any) -> Any:
         loaded = load_model(*args)
-        if not models:
-            Trouble(loaded.model, KeyError("in the warm-up"), at_token=1)
         models.append(weakref.ref(loaded.model))
+        trouble(loaded.model)
         return loaded
 
-    monkeypatch.setattr(llm.local_loader, "load_model", troubled)
     backend = make_backend(tiny_folder)
-    with pytest.raises(InternalError) as caught:
-        read(backend, ask(max_tokens=2))
-    assert backend.status().error is caught.value  # it is still held, the model is not
-    assert models[0]() is None
+    with monkeypatch.context() as patch:
+        patch.setattr(llm.local_loader, "load_model", loaded_with_trouble)
+        backend.prepare()
+        with backend._changed:
+            assert backend._changed.wait_for(lambda: not backend.status().preparing, TIMEOUT_S)
+    assert backend.status().phase == "failed"
+    assert backend.status().error is not None  # it is kept, the model is not
+    assert [model() for model in models] == [None]
     assert read(backend, ask(max_tokens=2))[1].reason == "length"
-    assert models[1]() is not None
 
 
 def test_an_error_kept_for_long_keeps_nothing_alive() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from llm.catalogue import catalogue
 from llm.errors import LLMError, OutOfMemoryError, ServerFaultError, SettingsError
-from llm.scripted_backend import Script, ScriptedBackend
+from llm.script import Script, error_kinds
+from llm.scripted_backend import ScriptedBackend
 from llm.settings import Settings
 from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, SamplingParams
 
@@ -25,6 +30,39 @@ def answer(backend: ScriptedBackend, question: str = "hi", **params: object) -> 
     *deltas, finish = backend.stream(ask(question, **params), CancelToken())
     assert isinstance(finish, Finish)
     return "".join(item.text for item in deltas if isinstance(item, Delta)), finish
+
+
+class FakeTime:
+    """The backend's clock: it moves only where the backend waits or a test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 1024.0
+        self.on_wait: Callable[[], None] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def event(self) -> threading.Event:
+        event = threading.Event()
+
+        def wait(timeout_s: float | None = None) -> bool:
+            assert timeout_s is not None, "this clock can't wait for ever"
+            self.on_wait()
+            if not event.is_set():
+                self.now_s += timeout_s
+            return event.is_set()
+
+        event.wait = wait  # type: ignore[method-assign]
+        return event
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    fake = FakeTime()
+    threads = SimpleNamespace(Event=fake.event, RLock=threading.RLock)
+    monkeypatch.setattr("llm.scripted_backend.time", fake)
+    monkeypatch.setattr("llm.scripted_backend.threading", threads)
+    return fake
 
 
 @pytest.mark.parametrize("chunk_chars", [0, 1, 2, 3, 1000])
@@ -105,26 +143,29 @@ def test_usage_can_be_left_out() -> None:
     assert finish == Finish("length")
 
 
-def test_the_pace_does_not_drift_with_what_the_reader_does() -> None:
+def test_the_pace_does_not_drift_with_what_the_reader_does(clock: FakeTime) -> None:
     backend = ScriptedBackend(Script("x" * 100, tokens_per_s=100, chunk_chars=1, prefill_s=0.1))
-    began_s = time.monotonic()
-    for _ in backend.stream(ask(), CancelToken()):
-        threading.Event().wait(0.006)  # the reader's work, within a piece's 10 ms
-    took_s = time.monotonic() - began_s
-    assert took_s >= 0.1 + 99 / 100
-    assert took_s < 1.4, "waiting a whole interval after each piece takes 1.7 s"
+    came_s = []
+    for item in backend.stream(ask(), CancelToken()):
+        if isinstance(item, Delta):
+            came_s.append(clock.now_s - 1024)
+        clock.now_s += 0.006  # the reader's work, within a piece's 10 ms
+    # Waiting a whole interval after each piece would take 1.7 s.
+    assert came_s == pytest.approx([0.1 + n / 100 for n in range(100)])
 
 
-def test_a_slow_reader_finds_what_is_due_at_once() -> None:
+def test_a_slow_reader_finds_what_is_due_at_once(clock: FakeTime) -> None:
     backend = ScriptedBackend(Script("x" * 99, tokens_per_s=50, chunk_chars=1))
     stream = backend.stream(ask(), CancelToken())
     next(stream)
-    threading.Event().wait(1.0)  # the reader's slowness is what is tested
-    began_s = time.monotonic()
-    for _ in range(45):
+    clock.now_s += 1.01
+    back_at_s = clock.now_s
+    for _ in range(50):
         next(stream)
-    assert time.monotonic() - began_s < 0.5, "at its pace it takes 0.9 s"
-    stream.close()  # type: ignore[attr-defined]
+    assert clock.now_s == back_at_s, "it waited for what was due long ago"
+    next(stream)
+    assert clock.now_s > back_at_s, "it did not come back to its pace"
+    stream.close()
 
 
 def test_400_tokens_a_second_cost_under_a_twentieth_of_a_core() -> None:
@@ -165,17 +206,16 @@ def test_a_scripted_failure_is_an_error_of_the_tree(after: int) -> None:
 
 
 def test_every_error_of_the_tree_can_be_scripted_and_said() -> None:
-    from llm.scripted_backend import _kinds
-
-    assert _kinds()["server-fault"] is ServerFaultError
-    for kind in _kinds():
+    assert error_kinds()["server-fault"] is ServerFaultError
+    for kind in error_kinds():
         with pytest.raises(LLMError) as caught:
             list(
                 ScriptedBackend(Script("a", fail_after=0, fail_kind=kind)).stream(
                     ask(), CancelToken()
                 )
             )
-        assert str(caught.value)
+        for language in ("en", "zh"):
+            assert caught.value.sentence(catalogue(language))
 
 
 def test_a_script_can_die_of_what_nobody_foresaw() -> None:
@@ -192,27 +232,25 @@ def test_a_mishap_beyond_the_end_does_not_happen() -> None:
     assert answer(backend)[0] == "abc"
 
 
-def test_getting_ready_takes_the_time_it_is_told() -> None:
-    backend = ScriptedBackend(Script("x"), ready_after_s=0.3)
+def test_getting_ready_takes_the_time_it_is_told(clock: FakeTime) -> None:
+    backend = ScriptedBackend(Script("x"), ready_after_s=0.5)
     assert backend.status().phase == "idle"
     backend.prepare()
+    clock.now_s += 0.125
     status = backend.status()
     assert status.phase == "loading"
-    assert status.progress is not None
-    assert 0 <= status.progress < 1
-    began_s = time.monotonic()
+    assert status.progress == 0.25
     assert answer(backend)[0] == "x"
-    assert time.monotonic() - began_s > 0.1
+    assert clock.now_s == 1024.5
     assert backend.status().phase == "ready"
 
 
-def test_a_cancel_while_getting_ready_ends_at_once() -> None:
+def test_a_cancel_while_getting_ready_ends_at_once(clock: FakeTime) -> None:
     backend = ScriptedBackend(Script("x"), ready_after_s=60)
     cancel = CancelToken()
-    threading.Timer(0.05, cancel.cancel).start()
-    began_s = time.monotonic()
+    clock.on_wait = cancel.cancel
     assert [type(item) for item in backend.stream(ask(), cancel)] == [Finish]
-    assert time.monotonic() - began_s < 5
+    assert clock.now_s == 1024
 
 
 @pytest.mark.parametrize(
@@ -254,16 +292,18 @@ def test_a_file_says_it_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "place"),
     [
-        ("[", "line 1"),
-        ("[]", "the file"),
+        ("[", "scripts.json:1)"),
+        ('{"default":\n {"text": "a",}}', "scripts.json:2)"),
+        ("[]", "scripts.json)"),
         ('{"defualt": {}}', "defualt"),
         ('{"default": 3}', "default"),
         ('{"default": {"txt": "a"}}', "default.txt"),
         ('{"default": {"text": 3}}', "default.text"),
-        ('{"default": {"tokens_per_s": -1}}', "tokens_per_s"),
+        ('{"default": {"tokens_per_s": -1}}', "default.tokens_per_s"),
+        ('{"default": {"tokens_per_s": NaN}}', "default.tokens_per_s"),
         ('{"default": {"tokens_per_s": "quick"}}', "default.tokens_per_s"),
         ('{"default": {"finish_reason": "bored"}}', "default.finish_reason"),
-        ('{"default": {"fail_kind": "x"}}', "fail_kind"),
+        ('{"default": {"fail_kind": "x"}}', "default.fail_kind"),
         ('{"default": {"text_file": "missing.md"}}', "default.text_file"),
         ('{"default": {"text_file": "a", "text": "b"}}', "default.text_file"),
         ('{"rules": {}}', "rules"),
@@ -283,6 +323,16 @@ def test_a_wrong_file_is_told_by_its_place(tmp_path: Path, content: str, place: 
         ScriptedBackend.from_file(path)
     assert place in str(caught.value)
     assert "scripts_file" in str(caught.value)
+    chinese = caught.value.sentence(catalogue("zh")).partition("有误：")[2]
+    assert re.search("[\u4e00-\u9fff]", chinese), "the reason is in English"
+
+
+def test_a_scripts_file_that_is_not_utf_8_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "scripts.json"
+    path.write_bytes(b'{"default": {"text": "caf\xe9"}}')
+    with pytest.raises(SettingsError) as caught:
+        ScriptedBackend.from_file(path)
+    assert "UTF-8" in str(caught.value)
 
 
 def test_a_missing_file_is_told_by_its_name(tmp_path: Path) -> None:

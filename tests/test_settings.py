@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from llm.errors import SettingsError
+from llm.catalogue import catalogue
+from llm.errors import Reason, SettingsError
 from llm.settings import Settings, load_settings
 
 SECRET = "sk-very-secret-0123456789"
@@ -105,6 +107,10 @@ def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch, name
         ("temperature", "3.75"),
         ("temperature", "hot-secret"),
         ("top_p", "0"),
+        ("top_p", "0.009"),
+        ("max_tokens", "1.5"),
+        ("max_tokens", "many-secret"),
+        ("system_prompt", "secret" * 4000),
         ("max_tokens", "0"),
         ("seed", "-13"),
         ("seed", "4294967296"),
@@ -112,7 +118,7 @@ def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch, name
         ("dtype", "float13"),
         ("quantization", "3bit"),
         ("vllm_base_url", "ftp://secret"),
-        ("vllm_base_url", "127.0.0.1:8000"),
+        ("vllm_base_url", "10.9.8.7:8000"),
         ("connect_timeout_s", "0"),
         ("idle_timeout_s", "nan"),
         ("trust_remote_code", "perhaps"),
@@ -127,8 +133,13 @@ def test_a_wrong_setting_is_named_and_its_value_is_not_shown(
     with pytest.raises(SettingsError) as caught:
         load_settings()
     error = caught.value
-    assert str(error.values["setting"]).split(".")[0] == name
-    assert str(error.values["reason"])
+    assert error.values["setting"] == f"STEADY_CHAT_{name.upper()}"
+    reason = error.values["reason"]
+    assert isinstance(reason, Reason)
+    assert reason.message_id != "reason-not-valid", "it has a sentence of its own"
+    chinese = error.sentence(catalogue("zh")).partition("有误：")[2]
+    assert re.search("[\u4e00-\u9fff]", chinese)
+    assert not re.search("[Ii]nput|should|must", chinese), "the reason is in English"
     if len(value) > 3:
         assert value not in str(error)
         assert value not in repr(error)
@@ -139,15 +150,147 @@ def test_a_wrong_setting_is_named_and_its_value_is_not_shown(
 @pytest.mark.parametrize("content", ["model = ", "\x00", "[[", "model = 'a'\nmodel = 'b'"])
 def test_a_broken_settings_file_is_named(elsewhere: Path, content: str) -> None:
     (elsewhere / "steady_chat.toml").write_text(content, encoding="utf-8")
+    path = str((elsewhere / "steady_chat.toml").resolve())
+    assert wrong().values["setting"] in (path, f"{path}:1", f"{path}:2")
+
+
+def wrong() -> SettingsError:
     with pytest.raises(SettingsError) as caught:
         load_settings()
-    assert "steady_chat.toml" in str(caught.value)
+    bare = caught.value.__context__ is None or caught.value.__suppress_context__
+    assert bare, "the traceback would show the value"
+    return caught.value
 
 
-def test_a_settings_file_in_another_encoding_is_named(elsewhere: Path) -> None:
-    (elsewhere / "steady_chat.toml").write_bytes("model = 'café'".encode("latin-1"))
-    with pytest.raises(SettingsError):
-        load_settings()
+def test_the_place_in_a_broken_file_is_told(elsewhere: Path) -> None:
+    (elsewhere / "steady_chat.toml").write_text('seed = 1\nmodel = "x\n', encoding="utf-8")
+    assert str(wrong().values["setting"]).endswith("steady_chat.toml:2")
+
+
+@pytest.mark.parametrize("name", ["steady_chat.toml", ".env"])
+def test_a_file_in_another_encoding_is_named(elsewhere: Path, name: str) -> None:
+    (elsewhere / name).write_bytes("STEADY_CHAT_MODEL='café'".encode("latin-1"))
+    error = wrong()
+    assert error.values["setting"] == str((elsewhere / name).resolve())
+    assert error.values["reason"] == Reason("reason-file-encoding")
+
+
+def test_a_settings_file_with_a_byte_order_mark_is_read(elsewhere: Path) -> None:
+    (elsewhere / "steady_chat.toml").write_text('model = "x"\n', encoding="utf-8-sig")
+    assert load_settings().model == "x"
+
+
+@pytest.mark.parametrize("name", ["nowhere.toml", "steady_chat.toml"])
+def test_a_settings_file_that_was_named_must_be_there(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (elsewhere / "sub").mkdir()
+    monkeypatch.setenv("STEADY_CHAT_SETTINGS_FILE", f"sub/{name}")
+    error = wrong()
+    assert error.values["reason"] == Reason("reason-file-missing")
+    assert "STEADY_CHAT_SETTINGS_FILE" in str(error)
+    assert str((elsewhere / "sub" / name).resolve()) in str(error)
+    monkeypatch.setenv("STEADY_CHAT_SETTINGS_FILE", "steady_chat.toml")
+    assert wrong().values["reason"] == Reason("reason-file-missing")
+    monkeypatch.setenv("STEADY_CHAT_SETTINGS_FILE", "sub")
+    assert "IsADirectoryError" in str(wrong())
+    monkeypatch.setenv("STEADY_CHAT_SETTINGS_FILE", "")
+    assert load_settings().model == "embedded"
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "nearest"),
+    [
+        ("modle = 'secret'", "modle", "model"),
+        ("vllm_baseurl = 'secret'", "vllm_baseurl", "vllm_base_url"),
+        ("STEADY_CHAT_MODEL = 'secret'", "STEADY_CHAT_MODEL", "model"),
+        ("[chat]\nmodel = 'secret'", "chat", None),
+        ("zzz.model = 'secret'", "zzz", None),
+    ],
+)
+def test_a_misspelt_key_in_the_settings_file_is_named(
+    elsewhere: Path, line: str, key: str, nearest: str | None
+) -> None:
+    path = elsewhere / "steady_chat.toml"
+    path.write_text(f"# mine\n{line}\n", encoding="utf-8")
+    error = wrong()
+    assert error.values["setting"] == f"{key} ({path.resolve()}:2)"
+    if nearest:
+        assert error.values["reason"] == Reason(
+            "reason-unknown-entry-nearest", {"nearest": nearest}
+        )
+    else:
+        assert error.values["reason"] == Reason("reason-unknown-entry")
+    assert "secret" not in str(error)
+
+
+def test_a_variable_that_is_no_setting_is_logged_by_its_name_only(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (elsewhere / "steady_chat.toml").write_text("seed = 3\n", encoding="utf-8")
+    (elsewhere / ".env").write_text(
+        f"STEADY_CHAT_TEMPRATURE={SECRET}\nOTHER=1\nSTEADY_CHAT_SEED=4\n", encoding="utf-8"
+    )
+    monkeypatch.setenv("STEADY_CHAT_VLLM_KEY", SECRET)
+    monkeypatch.setenv("STEADY_CHAT_MODEL", "x")
+    monkeypatch.setenv("STEADY_CHAT_SETTINGS_FILE", "steady_chat.toml")
+    assert load_settings().seed == 4
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert [record.getMessage().split()[0] for record in caplog.records] == [
+        "STEADY_CHAT_TEMPRATURE",
+        "STEADY_CHAT_VLLM_KEY",
+    ]
+    assert ".env" in caplog.records[0].getMessage()
+    assert SECRET not in caplog.text
+
+
+def test_a_wrong_value_is_told_with_the_place_that_it_comes_from(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toml, dotenv = elsewhere / "steady_chat.toml", elsewhere / ".env"
+    toml.write_text("seed = 1\ntemperature = 99\n", encoding="utf-8")
+    assert wrong().values["setting"] == f"temperature ({toml.resolve()}:2)"
+    dotenv.write_text("\n\nexport STEADY_CHAT_TEMPERATURE='98'\n", encoding="utf-8")
+    assert wrong().values["setting"] == f"STEADY_CHAT_TEMPERATURE ({dotenv.resolve()}:3)"
+    monkeypatch.setenv("STEADY_CHAT_TEMPERATURE", "97")
+    error = wrong()
+    assert error.values["setting"] == "STEADY_CHAT_TEMPERATURE"
+    assert error.values["reason"] == Reason("reason-at-most", {"limit": 2.0})
+
+
+def test_the_values_that_may_be_chosen_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEADY_CHAT_DTYPE", "float13")
+    allowed = "auto, bfloat16, float16, float32"
+    assert wrong().values["reason"] == Reason("reason-one-of", {"allowed": allowed})
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"http://me:{SECRET}@gpu-box:9000/v1",
+        f"http://me:{SECRET}/?#@@gpu-box:9000/v1",
+        f"http://gpu-box:9000/v1?key={SECRET}",
+    ],
+)
+def test_a_password_in_the_address_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("STEADY_CHAT_VLLM_BASE_URL", address)
+    settings = load_settings()
+    assert settings.vllm_base_url == address
+    assert SECRET not in f"{settings!r} {settings} {settings.shown()}"
+    assert settings.shown()["vllm_base_url"] == "http://gpu-box:9000/v1"
+
+
+def test_every_setting_can_be_shown_as_it_would_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEADY_CHAT_VLLM_API_KEY", SECRET)
+    shown = load_settings().shown()
+    assert list(shown) == list(Settings.model_fields)
+    assert shown["backends"] == "local,vllm"
+    assert shown["trust_remote_code"] == "false"
+    assert shown["seed"] == ""
+    assert shown["temperature"] == "0.7"
+    assert set(shown["vllm_api_key"]) == {"*"}
 
 
 def test_the_key_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,27 +5,33 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import ssl
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from llm.errors import (
     ConnectionLostError,
     ContextOverflowError,
+    InternalError,
     LLMError,
     MissingPackageError,
     NotAllowedError,
+    Reason,
     ServerBusyError,
     ServerFaultError,
     ServerGarbageError,
     ServerHostUnknownError,
     ServerKeyError,
     ServerModelUnknownError,
+    ServerNoModelError,
     ServerTimeoutError,
+    ServerTlsError,
     ServerUnreachableError,
     SettingsError,
     ShuttingDownError,
@@ -465,13 +471,63 @@ def test_an_error_object_inside_the_stream_is_an_error(
 def test_an_overflow_told_inside_a_stream_is_not_asked_again_after_text(
     server: ProtocolServer, backend: VllmBackend
 ) -> None:
-    message = "This model's maximum context length is 2048 tokens, you have 30 input tokens"
+    message = ROOM_FOR_THE_PROMPT_ONLY
     error_event = {"error": {"message": message, "code": 400}}
     server.when("err", sending(chunk({"content": "once"}), error_event))
     text, error = failure(backend, "err")
     assert text == "once"
-    assert type(error) is ContextOverflowError
+    assert type(error) is NotAllowedError
+    assert error.values == {"reason": Reason("reason-answer-too-long", ROOM)}
     assert len(server.exchanges) == 1
+
+
+@pytest.mark.parametrize("as_event", [{"error": {}}, {"object": "error"}])
+def test_an_overflow_told_inside_a_stream_before_any_text_is_asked_again_without_a_limit(
+    server: ProtocolServer, backend: VllmBackend, as_event: dict[str, object]
+) -> None:
+    told = {"message": ROOM_FOR_THE_PROMPT_ONLY, "code": 400}
+    event = {**as_event, **({"error": told} if "error" in as_event else told)}
+
+    async def strict(exchange: Exchange) -> None:
+        handler = saying(["all ", "the room"], finish="length")
+        if "max_tokens" in exchange.body:
+            handler = sending(event)
+        await handler(exchange)
+
+    server.when("room", strict)
+    text, _, finish = answer(backend, "room", max_tokens=4000)
+    assert (text, finish) == ("all the room", Finish("length", Usage(7, 2)))
+    assert len(server.exchanges) == 2
+
+
+def test_a_model_that_is_gone_told_inside_a_stream_is_looked_up_again(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    answer(backend)
+    server.models = ["another"]
+    gone = {"object": "error", "message": f"The model `{MODEL}` does not exist.", "code": 404}
+    server.when(MODEL, sending(gone))
+    assert answer(backend)[0] == "Hello, world!"
+    assert [exchange.body["model"] for exchange in server.exchanges] == [MODEL, MODEL, "another"]
+
+
+def test_a_cancel_during_a_second_attempt_keeps_its_usage(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    async def strict(exchange: Exchange) -> None:
+        if "max_tokens" in exchange.body:
+            await sending({"error": {"message": ROOM_FOR_THE_PROMPT_ONLY, "code": 400}})(exchange)
+            return
+        await exchange.head()
+        await exchange.say("so far", usage={"prompt_tokens": 30, "completion_tokens": 2})
+        await exchange.hold()
+
+    server.when("room", strict)
+    cancel = CancelToken()
+    stream = backend.stream(ask("room"), cancel)
+    assert next(stream) == Delta("so far")
+    cancel.cancel()
+    assert list(stream) == [Finish("abort", Usage(30, 2))]
 
 
 # Silence.
@@ -502,14 +558,14 @@ def test_silence_after_some_text_is_a_stall_and_ends_the_request(server: Protoco
 
 
 def test_a_slow_prefill_is_waited_for_longer_than_a_stall(server: ProtocolServer) -> None:
-    backend = VllmBackend(server.url, first_token_timeout_s=10, idle_timeout_s=0.5)
+    backend = VllmBackend(server.url, first_token_timeout_s=60, idle_timeout_s=0.5)
 
     async def slow(exchange: Exchange) -> None:
         await exchange.head()
         await exchange.event(chunk({"role": "assistant", "content": ""}))
         await asyncio.sleep(1.0)
-        await exchange.say("late")
-        await exchange.say(None, finish="stop")
+        # Text and finish in one, so that no second wait has its own, shorter, limit.
+        await exchange.say("late", finish="stop")
         await exchange.end()
 
     server.when("slow", slow)
@@ -605,6 +661,33 @@ def test_the_values_of_a_refusal_are_the_servers(
     assert failure(backend, "mute")[1].values == {"reason": "HTTP 400"}
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_does_not_carry_the_question_to_another_host(
+    server: ProtocolServer, status: int
+) -> None:
+    with ProtocolServer() as other:
+        away = f"{other.url}/chat/completions"
+        server.when("private", refusing(status, {}, location=away))
+        server.models_handler = refusing(status, {}, location=f"{other.url}/models")
+        asked = VllmBackend(server.url, model=MODEL, api_key=SECRET)
+        looked_up = VllmBackend(server.url, api_key=SECRET)
+        try:
+            for backend in (asked, looked_up):
+                text, error = failure(backend, "private")
+                assert text == ""
+                assert type(error) is ServerGarbageError
+            assert other.exchanges == other.lookups == [], "the other host was told"
+        finally:
+            asked.close()
+            looked_up.close()
+
+
+ROOM_FOR_THE_PROMPT_ONLY = (
+    "This model's maximum context length is 2048 tokens. However, you requested 4000 output "
+    "tokens and your prompt contains at least 30 input tokens, for a total of at least 4030."
+)
+ROOM = {"prompt_tokens": 30, "limit": 2048}
+
 OVERFLOWS = {
     "0.4": (
         "This model's maximum context length is 2048 tokens. However, you requested 2600 tokens "
@@ -647,21 +730,31 @@ def test_a_prompt_beyond_the_window_is_told_in_numbers(
 def test_more_tokens_than_room_are_answered_with_all_the_room(
     server: ProtocolServer, backend: VllmBackend
 ) -> None:
-    message = (
-        "This model's maximum context length is 2048 tokens. However, you requested 4000 output "
-        "tokens and your prompt contains at least 30 input tokens, for a total of at least 4030."
-    )
-
     async def strict(exchange: Exchange) -> None:
         handler = saying(["all ", "the room"], finish="length")
         if "max_tokens" in exchange.body:
-            handler = refusing(400, {"error": {"message": message}})
+            handler = refusing(400, {"error": {"message": ROOM_FOR_THE_PROMPT_ONLY}})
         await handler(exchange)
 
     server.when("room", strict)
     text, _, finish = answer(backend, "room", max_tokens=4000)
     assert (text, finish.reason) == ("all the room", "length")
     assert len(server.exchanges) == 2
+
+
+@pytest.mark.parametrize("prompt_tokens", [30, 2047, 2048])
+def test_a_prompt_that_fits_is_never_called_too_long(
+    server: ProtocolServer, backend: VllmBackend, prompt_tokens: int
+) -> None:
+    message = ROOM_FOR_THE_PROMPT_ONLY.replace("30 input", f"{prompt_tokens} input")
+    server.when("stubborn", refusing(400, {"error": {"message": message}}))
+    _, error = failure(backend, "stubborn")
+    assert type(error) is NotAllowedError
+    numbers = {**ROOM, "prompt_tokens": prompt_tokens}
+    assert error.values == {"reason": Reason("reason-answer-too-long", numbers)}
+    assert "too many" not in str(error)
+    assert f"{prompt_tokens:,} of the window’s 2,048" in str(error)
+    assert len(server.exchanges) == 2, "asked again without a limit, and then no more"
 
 
 def test_a_window_without_numbers_is_said_in_the_servers_words(
@@ -791,6 +884,56 @@ def test_https_to_a_plain_server_is_not_the_protocol(server: ProtocolServer) -> 
         backend.close()
 
 
+TLS_FILE = Path(__file__).parent / "data" / "self_signed.pem"
+
+
+@pytest.fixture
+def secure_server() -> Iterator[ProtocolServer]:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(TLS_FILE)
+    with ProtocolServer(tls) as running:
+        yield running
+
+
+def test_a_certificate_that_nobody_vouches_for_is_said(secure_server: ProtocolServer) -> None:
+    backend = VllmBackend(secure_server.url, model=MODEL)
+    try:
+        _, error = failure(backend)
+        assert type(error) is ServerTlsError
+        assert error.values == {"url": secure_server.url}
+        assert secure_server.exchanges == []
+        assert backend.status().phase == "failed"
+    finally:
+        backend.close()
+
+
+def test_a_certificate_of_ones_own_authority_can_be_named(
+    secure_server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS_FILE))
+    backend = VllmBackend(secure_server.url)
+    try:
+        assert answer(backend)[0] == "Hello, world!"
+    finally:
+        backend.close()
+
+
+def test_what_nobody_foresaw_is_logged_by_type_and_place(
+    backend: VllmBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*args: object) -> None:
+        raise ZeroDivisionError(SECRET)
+
+    monkeypatch.setattr("llm.vllm_client.VllmClient.open", broken)
+    _, error = failure(backend)
+    assert type(error) is InternalError
+    (record,) = [record for record in caplog.records if record.name == "llm.server_errors"]
+    assert record.levelname == "ERROR"
+    assert "ZeroDivisionError" in record.getMessage()
+    assert "test_vllm_backend.py" in record.getMessage()
+    assert SECRET not in caplog.text
+
+
 @pytest.mark.parametrize("where", ["host:port/v1", "host:99999", "/v1", ":80", "h%00st", "."])
 def test_an_impossible_address_is_an_error_of_the_tree(where: str) -> None:
     backend = VllmBackend(f"http://{where}", model="m")
@@ -801,8 +944,15 @@ def test_an_impossible_address_is_an_error_of_the_tree(where: str) -> None:
 
 
 def test_an_address_that_is_none_is_a_wrong_setting() -> None:
-    with pytest.raises(SettingsError):
+    with pytest.raises(SettingsError) as caught:
         VllmBackend("http://[::1/v1")
+    assert caught.value.values["reason"] == Reason("reason-not-an-address")
+
+
+def test_a_password_that_cuts_the_address_in_two_is_refused_and_not_shown() -> None:
+    with pytest.raises(SettingsError) as caught:
+        VllmBackend(f"http://me:1/{SECRET}@gpu-box:8000/v1")
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("model", ["", MODEL])
@@ -880,7 +1030,9 @@ def test_a_server_started_again_with_another_model_is_asked_for_that(
 
 def test_a_server_without_models_is_said(server: ProtocolServer, backend: VllmBackend) -> None:
     server.models = []
-    assert type(failure(backend)[1]) is ServerModelUnknownError
+    _, error = failure(backend)
+    assert type(error) is ServerNoModelError
+    assert error.values == {"url": server.url}
 
 
 # Cancelling.

@@ -23,6 +23,23 @@ def short_status(status: BackendStatus) -> str:
     return f"**{plain(name)}**  \n{_dot(status)} {say(f'phase-{phase}')}"
 
 
+class StatusPlace:
+    """The sidebar's line about the backend, sent again only when it says something else."""
+
+    def __init__(self, place: DeltaGenerator, backend: Backend) -> None:
+        self._place = place
+        self._backend = backend
+        self._shown = ""
+        self.update()
+
+    def update(self) -> None:
+        """Say what the backend is doing now."""
+        line = short_status(self._backend.status())
+        if line != self._shown:
+            self._place.markdown(line)
+            self._shown = line
+
+
 def _dot(status: BackendStatus) -> str:
     if status.ready:
         return "●"
@@ -50,7 +67,7 @@ def draw_phases(place: DeltaGenerator, status: BackendStatus) -> None:
         )
 
 
-def watch(backend: Backend, sidebar: DeltaGenerator, main: DeltaGenerator) -> None:
+def watch(backend: Backend, sidebar: StatusPlace, main: DeltaGenerator) -> None:
     """Keep both places true until the backend is ready or has failed. Then the page reruns."""
     shown: BackendStatus | None = None
     waited_s = WATCH_INTERVAL_S
@@ -61,7 +78,7 @@ def watch(backend: Backend, sidebar: DeltaGenerator, main: DeltaGenerator) -> No
             st.rerun()
         status = replace(status, elapsed_s=float(int(status.elapsed_s)))
         if waited_s >= WATCH_INTERVAL_S and status != shown:
-            sidebar.markdown(short_status(status))
+            sidebar.update()
             draw_phases(main, status)
             shown, waited_s = status, 0.0
         yield_to_rerun()

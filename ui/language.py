@@ -10,6 +10,7 @@ from llm.catalogue import LANGUAGES, Catalogue, catalogue, choose_language
 from llm.errors import LLMError
 
 KEY = "language"
+PARAM = "lang"
 
 
 def words() -> Catalogue:
@@ -18,8 +19,19 @@ def words() -> Catalogue:
 
 
 def first_language(setting: str) -> str:
-    """The language before the person has chosen: the setting's, or the browser's."""
-    return setting if setting in LANGUAGES else choose_language(st.context.locale)
+    """The language at first: the address's, which keeps a choice, the setting's, the browser's."""
+    for wanted in (st.query_params.get(PARAM), setting):
+        if wanted in LANGUAGES:
+            return str(wanted)
+    return choose_language(st.context.locale)
+
+
+def keep_in_address(setting: str) -> None:
+    """Write a language that differs from what a new visit would get into the address."""
+    chosen = st.session_state[KEY]
+    usual = setting if setting in LANGUAGES else choose_language(st.context.locale)
+    if chosen != st.query_params.get(PARAM, usual):
+        st.query_params[PARAM] = chosen
 
 
 def say(message_id: str, **values: str | int | float | date) -> str:

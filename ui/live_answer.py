@@ -30,12 +30,14 @@ def follow(
     status: DeltaGenerator,
     meter: PaintMeter,
     ahead: Callable[[], int],
+    look: Callable[[], None],
 ) -> None:
     """Draw the job's answer as it grows; returns when it's over and drawn.
 
     Args:
         status: an empty placeholder for what there is to say before the first text.
         ahead: how many questions are in line before this one.
+        look: called now and then, to keep the rest of the page true meanwhile.
     """
     pacer = FramePacer(meter)
     status_line = StatusLine(status)
@@ -46,6 +48,7 @@ def follow(
         if snapshot.done:
             break
         status_line.update(snapshot, job, ahead)
+        look()
         if snapshot.version == drawn_version:
             continue
         delay_s = pacer.delay_s()
@@ -108,5 +111,7 @@ class StatusLine:
             return say("answer-waiting", ahead=ahead())
         backend = job.backend.status()
         if backend.preparing:
-            return say(f"phase-{backend.phase}")
-        return say("answer-reading", seconds=int(job.reading_s()))
+            return say("answer-preparing", phase=say(f"phase-{backend.phase}"))
+        # The model may have become ready only after the question had its turn.
+        ready_s = backend.elapsed_s if backend.ready else job.reading_s()
+        return say("answer-reading", seconds=int(min(job.reading_s(), ready_s)))

@@ -134,7 +134,7 @@ async def take_report(request: Request) -> Response:
         return Response(status_code=400)
     now = time.monotonic()
     if now - session.heard_s < MIN_GAP_S:
-        return Response(status_code=429)
+        return Response(status_code=204)
     session.heard_s = now
     session.meter.report(busy_ms)
     return Response(status_code=204)

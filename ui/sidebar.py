@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TypedDict
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from llm.catalogue import LANGUAGES
+from llm.models import EMBEDDED
 from llm.settings import Settings
 from llm.types import MAX_SEED, Backend, SamplingParams
 from ui import resources
-from ui.backend_status import short_status
+from ui.backend_status import StatusPlace
 from ui.language import KEY as LANGUAGE_KEY
 from ui.language import first_language, say
+
+EMBEDDED_TEMPERATURE = 0.2
+"""The embedded model is tiny: warmer than this it says whatever comes to its mind."""
 
 
 class Choices(TypedDict):
@@ -43,22 +47,28 @@ def choices() -> Choices:
     )
 
 
-def set_defaults(settings: Settings) -> None:
-    """Fill the controls from the settings, once a session."""
+def set_defaults(settings: Settings, conversation_id: str) -> None:
+    """Fill the controls once a session: as the conversation left them, else from the settings."""
+    tamed = settings.model == EMBEDDED and "temperature" not in settings.model_fields_set
     defaults = {
         LANGUAGE_KEY: first_language(settings.language),
         "backend": settings.backends[0],
         "system_prompt": settings.system_prompt,
-        "temperature": settings.temperature,
+        "temperature": EMBEDDED_TEMPERATURE if tamed else settings.temperature,
         "top_p": settings.top_p,
         "max_tokens": settings.max_tokens,
         "seed": settings.seed,
     }
+    turns = resources.chat().turns(conversation_id)
+    if turns and turns[-1].backend in settings.backends:
+        last = turns[-1]
+        defaults |= asdict(last.params)
+        defaults |= {"backend": last.backend, "system_prompt": last.system_prompt}
     for key, value in defaults.items():
         st.session_state.setdefault(key, value)
 
 
-def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, DeltaGenerator]:
+def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, StatusPlace]:
     """Draw the sidebar.
 
     Returns:
@@ -75,8 +85,7 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Del
         backend = resources.BACKENDS[name]()
         if backend.status().phase == "idle":
             backend.prepare()
-        status_place = st.empty()
-        status_place.markdown(short_status(backend.status()))
+        status_place = StatusPlace(st.empty(), backend)
         # A place of its own, filled or not: while a run goes on, Streamlit leaves what it isn't
         # sent again where it was, so nothing below may move.
         retry_place = st.empty()

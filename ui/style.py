@@ -16,6 +16,7 @@ _CSS = """
 /* Blocks of one answer stand in elements of their own; their margins must not add up. */
 [class*="st-key-answer-"] blockquote { margin-top: 0; margin-bottom: 1rem; }
 [class*="st-key-answer-"] hr { margin: 1rem 0 2rem; }
+[data-testid="stTable"] td { overflow-wrap: anywhere; }
 .steady-question { white-space: pre-wrap; overflow-wrap: anywhere; }
 [data-testid="stMarkdownContainer"] table { display: block; overflow-x: auto; max-width: 100%; }
 </style>

@@ -57,12 +57,14 @@ reason-no-backend = it must name at least one backend
 reason-text-file = it must be the name of a file, given in place of “text”
 reason-needle = it must be text to look for in the question
 reason-not-valid = this value can’t be used
+reason-scripted = the script says so
 
 ## Page
 app-title = Steady Chat
 page-chat = Chat
 page-setup = This installation
 chat-welcome = Ask something. The answer streams in while the page stays yours.
+chat-welcome-embedded = Ask something, in English: this is a tiny model to try the page with. README says how to use your own.
 chat-input = Your question
 chat-stop = Stop
 chat-ask-again = Ask again
@@ -76,6 +78,7 @@ answer-waiting = { $ahead ->
     [one] Waiting: { $ahead } question is ahead …
    *[other] Waiting: { $ahead } questions are ahead …
 }
+answer-preparing = The model is getting ready ({ $phase }); your question is next.
 answer-reading = Reading the question … { $seconds } s
 answer-thinking = Thinking … { $seconds } s
 answer-empty = The model ended its answer without saying anything.

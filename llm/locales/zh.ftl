@@ -57,12 +57,14 @@ reason-no-backend = 至少要指定一个后端
 reason-text-file = 应为文件名，并且不能与“text”同时使用
 reason-needle = 应为要在问题中查找的文字，不能为空
 reason-not-valid = 该值无效
+reason-scripted = 脚本就是这样写的
 
 ## Page
 app-title = Steady Chat
 page-chat = 对话
 page-setup = 当前配置
-chat-welcome = 请提问。回答会逐步显示，页面始终由您掌控。
+chat-welcome = 请提问。回答会逐步显示，页面照常可用。
+chat-welcome-embedded = 请用英文提问：这是一个用来试用页面的小模型，不会中文。使用自己的模型请看 README。
 chat-input = 输入您的问题
 chat-stop = 停止
 chat-ask-again = 重新提问
@@ -75,6 +77,7 @@ answer-waiting = { $ahead ->
     [0] 下一个就轮到您……
    *[other] 排队中：前面还有 { $ahead } 个问题……
 }
+answer-preparing = 模型正在准备（{ $phase }）；准备好后立即回答您的问题。
 answer-reading = 正在阅读问题……{ $seconds } 秒
 answer-thinking = 正在思考……{ $seconds } 秒
 answer-empty = 模型没有输出任何内容就结束了。
