@@ -41,8 +41,6 @@ def draw() -> None:
     settings = resources.settings()
     here = conversation_id()
     set_defaults(settings, here)
-    # The files aren't called as the addresses are: before the first st.navigation of a process
-    # Streamlit would take pages/setup.py itself for the page at /setup, and show nothing.
     page = st.navigation(
         [
             st.Page(
@@ -72,8 +70,13 @@ def draw() -> None:
 if __name__ == "__main__":
     main()
 else:
-    # Streamlit looks for this very assignment in the source.
+    from streamlit.runtime.pages_manager import PagesManager
+
     from ui.paint_probe import paint_route
     from ui.resources import lifespan
 
+    # The pages are named by st.navigation alone. Until its first call Streamlit would list the
+    # files in pages/ in the sidebar, and run one of them by itself for its address.
+    PagesManager.uses_pages_directory = False
+    # Streamlit looks for this very assignment in the source.
     app = st.App(__file__, routes=[paint_route()], lifespan=lifespan)

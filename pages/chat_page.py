@@ -176,8 +176,3 @@ def _draw_bottom(here: str, running_turn: str | None) -> None:
 
 def _worth_another_try(turn: Turn) -> bool:
     return turn.state == "ended" and turn.error is not None and turn.error.retryable
-
-
-if __name__ == "__main__":
-    # Somebody came by this file's own address, before Streamlit knew of the real pages.
-    st.switch_page("streamlit_app.py")

@@ -37,8 +37,3 @@ def _code(value: str) -> str:
     longest = max((len(run) for run in re.findall("`+", value)), default=0)
     fence = "`" * (longest + 1)
     return f"{fence} {value} {fence}" if value.strip() else ""
-
-
-if __name__ == "__main__":
-    # Somebody came by this file's own address, before Streamlit knew of the real pages.
-    st.switch_page("streamlit_app.py")

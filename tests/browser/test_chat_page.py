@@ -86,6 +86,17 @@ def assert_whole_once(chat: ChatPage) -> None:
     assert re.findall(r"word\d+", chat.answer_text()) == WORDS
 
 
+def test_the_very_first_visit_of_a_process_opens_the_page_at_its_address(
+    chromium: Browser, streamlit_server: StartServer
+) -> None:
+    app = streamlit_server(ROOT / "streamlit_app.py", env={"STEADY_CHAT_BACKENDS": "scripted"})
+    page = chromium.new_page(locale="en-US")
+    page.goto(f"{app}/setup")
+    expect(page.get_by_text("STEADY_CHAT_DATA_DIR")).to_be_visible()
+    assert page.get_by_role("link", name="chat page").count() == 0
+    page.close()
+
+
 def test_an_answer_grows_and_ends_with_its_receipt(chat: ChatPage, artifacts: Path) -> None:
     chat.ask("a long answer please")
     chat.wait_for_text("word003")
