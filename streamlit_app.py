@@ -33,7 +33,7 @@ def draw() -> None:
     from pages import chat_page, setup_page
     from ui import resources
     from ui.conversation_id import conversation_id, show_in_address
-    from ui.language import keep_in_address, say
+    from ui.language import keep_in_address, say, words
     from ui.paint_probe import mount_probe
     from ui.sidebar import draw_sidebar, set_defaults
     from ui.style import warm_up_browser
@@ -62,7 +62,7 @@ def draw() -> None:
     keep_in_address(settings.language)
     backend, status_place = draw_sidebar(settings, here)
     with st.container(key="probe"):
-        mount_probe(active=resources.chat().job(here) is not None)
+        mount_probe(active=resources.chat().job(here) is not None, language=words().language)
     warm_up_browser()
     page.run()
 

@@ -13,7 +13,7 @@ from typing import Any
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
-from llm.markdown_grammar import FOOTNOTE_DEFINITION, parse_blocks
+from llm.markdown_grammar import parse_blocks
 
 LARGE_TAIL_CHARS = 400
 """From this length on an open block is not parsed again from its first line."""
@@ -54,9 +54,8 @@ class BlockSplitter:
     r"""Splits one text that grows, parsing only what is new and the open block.
 
     Each block, drawn as a document of its own, looks as it does in the whole text. A settled block
-    changes in two cases only: the definition of a link that it uses (`[x]: address`) arrives after
-    it, and is then put before its source; or the text has footnotes, which no block can show alone,
-    and with `done` becomes one single block. Compare the lists and draw again what differs.
+    changes in one case only: the definition of a link that it uses (`[x]: address`) arrives after
+    it, and is then put before its source. Compare the lists and draw again what differs.
 
     A block settles when the next one has begun beyond doubt, which can be up to a line later than
     a reader would say so. Line breaks are given back as "\n".
@@ -87,7 +86,6 @@ class BlockSplitter:
         self._parsed_to = -1
         self._parse_from = 0  # the least length of text that is worth the next parse
         self._skipped_definitions: dict[str, str] = {}  # of the open block, before `_resume`
-        self._has_footnotes = False
         self._split = Split()
 
     def update(self, text: str, done: bool) -> Split:
@@ -156,14 +154,13 @@ class BlockSplitter:
         self._skipped_definitions = {}
         if kind not in _CODE:
             block.labels = _labels(source)
-            self._has_footnotes |= FOOTNOTE_DEFINITION.search(source) is not None
         number = len(self._blocks)
         self._blocks.append(block)
         for label in block.labels:
             self._users.setdefault(label, []).append(number)
         self._rendered.append(self._with_definitions(source, block.labels, block.definitions))
         for label, definition in block.definitions.items():
-            if not label.startswith("^") and label not in self._definitions:
+            if label not in self._definitions:
                 self._definitions[label] = definition
                 for user in self._users.get(label, ()):
                     used = self._blocks[user]
@@ -243,8 +240,6 @@ class BlockSplitter:
                     self._settle(begin, token.type, {})
 
     def _result(self, done: bool) -> Split:
-        if done and self._has_footnotes:
-            return Split((self._text,))
         tail = self._text[self._tail_start :]
         if tail and self._definitions:
             tail = self._with_definitions(tail, _labels(tail), {})

@@ -30,7 +30,6 @@ _ARROW = re.compile(
     rf"|({_MORE})(\\?=)|({_LESS})(\\?=)|(\\?~)(\\?=)"
 )
 _LABEL = re.compile(r"\[((?:[^\[\]\\]|\\[\s\S]){1,999})\]")
-_FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]")
 _ESCAPED_DOLLAR = re.compile(r"\\\$")
 
 
@@ -200,17 +199,26 @@ class _Rewriter:
 
     def opening(self, at: int) -> int:
         text = self.text
-        footnote = _FOOTNOTE.match(text, at)
-        if footnote:
-            end = footnote.end()
-            starts_line = not text[text.rfind("\n", 0, at) + 1 : at].strip()
-            return end + 1 if starts_line and text[end : end + 1] == ":" else end
+        if text.startswith("[^", at) and self.begins_footnote(at):
+            self.edit(at, at, "\\")
+            return at + 2
         label = _LABEL.match(text, at)
         is_reference = label is not None and text[label.end() : label.end() + 1] != "("
         if label and is_reference and normalizeReference(label[1]) in self.labels:
             return label.end()
         self.brackets.append(_Bracket(at, False, -1))
         return at + 1
+
+    def begins_footnote(self, at: int) -> bool:
+        """Whether `[^` at a line's start may define a footnote.
+
+        Footnotes are no part of GFM, and what stands in one is read by rules of its own, so that
+        an image there would be fetched. Escaped, the line is what the model wrote.
+        """
+        if self.text[self.text.rfind("\n", 0, at) + 1 : at].strip():
+            return False
+        label = _LABEL.match(self.text, at)
+        return label is None or self.text[label.end() : label.end() + 1] != "("
 
     def closing(self, at: int) -> int:
         if not self.brackets:

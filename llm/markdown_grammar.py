@@ -12,18 +12,21 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.ruler import RuleOptionsType
-from markdown_it.rules_block import StateBlock, fence, heading, lheading, paragraph, table
+from markdown_it.rules_block import (
+    StateBlock,
+    fence,
+    heading,
+    lheading,
+    paragraph,
+    reference,
+    table,
+)
 from markdown_it.token import Token
 
 Rule = Callable[[StateBlock, int, int, bool], bool]
 
 MAX_FORMULA_CHARS = 4_000
 """A display formula that has not ended after this many characters is text."""
-
-FOOTNOTE_DEFINITION = re.compile(
-    r"^[ \t>]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*\[\^[^\]\s]+\]:", re.MULTILINE
-)
-"""A line that starts a GFM footnote definition."""
 
 _PROSE = re.compile(r"(?:\b[A-Za-z]{2,}[ ,.]+){3}[A-Za-z]{2}|[\u3040-\u30ff\u4e00-\u9fff]{6}")
 _NOTED = ("inline", "tr_open", "fence")
@@ -64,6 +67,17 @@ def _with_spans(rule: Rule) -> Rule:
         return matched
 
     return noting
+
+
+def _no_footnote(rule: Rule) -> Rule:
+    """Let `rule` leave `[^name]:` alone: neither a link definition nor, here, a footnote."""
+
+    def without(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+        start, end = _line_span(state, start_line)
+        is_footnote = state.src.startswith("[^", start, end)
+        return not is_footnote and rule(state, start_line, end_line, silent)
+
+    return without
 
 
 def _line_span(state: StateBlock, line: int) -> tuple[int, int]:
@@ -165,6 +179,7 @@ def _parser() -> MarkdownIt:
     ruler.at("heading", _with_spans(heading), {"alt": ["paragraph", "reference", "blockquote"]})
     ruler.at("lheading", _with_spans(lheading))
     ruler.at("paragraph", _with_spans(paragraph))
+    ruler.at("reference", _no_footnote(reference))
     return parser
 
 

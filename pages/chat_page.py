@@ -14,7 +14,7 @@ from llm.types import Backend
 from ui import resources
 from ui.answer_view import AnswerView
 from ui.backend_status import StatusPlace, draw_phases, watch
-from ui.conversation_id import conversation_id, person
+from ui.conversation_id import conversation_id, person, was_lost
 from ui.language import say, say_error
 from ui.live_answer import follow
 from ui.paint_probe import paint_meter
@@ -32,15 +32,14 @@ BETWEEN_TURNS_S = 0.1
 """How soon to look again when one answer has just ended and the next has not begun."""
 
 
-def _ask() -> None:
-    question = st.session_state.question
+def _ask(question: str) -> None:
     try:
         resources.chat().ask(conversation_id(), question, person=person(), **choices())
         _accepted()
     except LLMError as error:
         st.session_state.refused = error
         # Back into the field: a refused question isn't a lost one.
-        st.session_state.question = question
+        st.session_state.refused_question = question
 
 
 def _ask_again(turn_id: str) -> None:
@@ -90,7 +89,9 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     setup_place, earlier_place = st.empty(), st.empty()
     history, again_place = st.container(key="history"), st.empty()
     if not turns:
-        if status.ready and status.fetch_bytes:
+        if was_lost():
+            setup_place.info(say("chat-lost"), icon=":material/info:")
+        elif status.ready and status.fetch_bytes:
             setup_place.caption(say("chat-welcome-embedded"))
         elif status.ready:
             setup_place.caption(say("chat-welcome"))
@@ -160,7 +161,14 @@ def _draw_bottom(here: str, running_turn: str | None) -> None:
     """What stands at the lower edge: a refusal, Stop, the input."""
     with st.bottom:
         refusal_place, stop_place = st.empty(), st.empty()
-        st.chat_input(say("chat-input"), key="question", on_submit=_ask)
+        if "refused_question" in st.session_state:
+            st.session_state.question = st.session_state.pop("refused_question")
+        # Its value, not a callback: a tab whose connection was lost asks in a session that has
+        # drawn nothing yet and so knows no callback.
+        question = st.chat_input(say("chat-input"), key="question")
+    if question:
+        _ask(question)
+        st.rerun()
     refused = st.session_state.get("refused")
     if refused is not None:
         refusal_place.warning(plain(say_error(refused)))

@@ -21,7 +21,6 @@ WITH_DEFINITIONS = {
 }
 # A definition is put before the blocks that use it, also after they were settled.
 WITHOUT_DEFINITIONS = [name for name in CORPUS if name not in WITH_DEFINITIONS]
-WITH_FOOTNOTES = {"footnotes"}
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
@@ -43,8 +42,7 @@ def test_settled_blocks_never_change(name: str, chunk_chars: int) -> None:
     for split in splits:
         assert split.settled[: len(settled)] == settled
         settled = split.settled
-    if name not in WITH_FOOTNOTES:
-        assert last.settled[: len(settled)] == settled
+    assert last.settled[: len(settled)] == settled
 
 
 @pytest.mark.parametrize("chunk_chars", [1, 3, 7])
@@ -105,7 +103,7 @@ def test_random_joins_of_the_corpus_render_as_the_whole() -> None:
     lines = [
         line
         for name, text in CORPUS.items()
-        if "formula" not in name and name not in WITH_FOOTNOTES
+        if "formula" not in name
         for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     ]
     lines = [line for line in lines if "[^" not in line and "$" not in line and "\\[" not in line]
@@ -136,11 +134,13 @@ def test_a_definition_in_code_is_none() -> None:
     assert done.settled[-1] == "[x]\n"
 
 
-def test_footnotes_make_one_block_of_the_finished_answer() -> None:
-    text = CORPUS["footnotes"]
-    *splits, last = streamed(text, 3)
-    assert last == Split((text,), "")
-    assert max(len(split.settled) for split in splits) > 1
+def test_what_looks_like_a_footnote_is_a_paragraph_like_any_other() -> None:
+    text = "Text[^1].\n\n[^1]: ![f](http://host/x.png)\n\nMore[^1].\n"
+    assert BlockSplitter().update(text, done=True).settled == (
+        "Text[^1].\n\n",
+        "[^1]: ![f](http://host/x.png)\n\n",
+        "More[^1].\n",
+    )
 
 
 def test_a_text_that_does_not_continue_starts_over() -> None:

@@ -30,7 +30,7 @@ UNCHANGED = [
     "text <b data-x=':red[y]'> text\n",
     "$a_1 + b$ and $$c$$ too\n",
     "[label:x]\n\n[label:x]: http://a.b:80/\n",
-    "[^1]: http://note\n\ntext[^1]\n",
+    "text[^1] and [^2](http://a.b)\n",
     "- [ ] task\n- [x] done\n",
     "a --> b, x->y, p<-q, i--, `--`\n",
     "12. item\n\n        code: :here:\n",
@@ -126,3 +126,11 @@ def test_any_cut_of_the_corpus_can_be_rewritten() -> None:
     for text in CORPUS.values():
         for end in range(0, len(text), 5):
             plain(text[:end])
+
+
+@pytest.mark.parametrize("image", ["![f](http://h/x)", "![f]( http://h/x)", "![f][r]"])
+def test_no_footnote_is_ever_defined_so_none_can_hold_an_image(image: str) -> None:
+    written = f"x[^1]\n\n[^1]: {image}\n\n> [^2]: {image}\n\n- [^a\\]b]: {image}\n  [^3]: {image}\n"
+    shown = plain(written)
+    assert "[^" not in shown.replace("\\[^", "").replace("x[^1]", "")
+    assert "![" not in shown.replace("\\![", "")

@@ -15,9 +15,15 @@ PARAM = "c"
 def conversation_id() -> str:
     """The present conversation's id; a new one for a new visit."""
     if KEY not in st.session_state:
-        chat = resources.chat()
-        st.session_state[KEY] = chat.open(st.query_params.get(PARAM))
+        wanted = st.query_params.get(PARAM)
+        st.session_state[KEY] = resources.chat().open(wanted)
+        st.session_state.lost = wanted is not None and wanted != st.session_state[KEY]
     return str(st.session_state[KEY])
+
+
+def was_lost() -> bool:
+    """Whether the address named a conversation that isn't here any more."""
+    return bool(st.session_state.get("lost"))
 
 
 def person() -> str:

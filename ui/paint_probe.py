@@ -13,7 +13,7 @@ import time
 import weakref
 
 import streamlit as st
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -58,6 +58,7 @@ function start(probe) {
 
 export default function ({ data }) {
   const probe = (window.__steadyPaintProbe ??= { running: false });
+  document.documentElement.lang = data.language;
   probe.active = data.active;
   probe.token = data.token;
   probe.url = new URL(data.path, document.baseURI).href;
@@ -98,12 +99,17 @@ def paint_meter() -> PaintMeter:
     return _own_session()[1].meter
 
 
-def mount_probe(*, active: bool) -> None:
-    """Put the probe in the page; `active` while an answer streams."""
+def mount_probe(*, active: bool, language: str) -> None:
+    """Put the probe in the page; `active` while an answer streams.
+
+    It also tells the browser which language the page is in: Streamlit always says English, and a
+    screen reader would read Chinese with an English voice.
+    """
     token, _ = _own_session()
     base = st.get_option("server.baseUrlPath").strip("/")
     path = f"/{base}{PATH}" if base else PATH
-    _component()(key="paint_probe", data={"active": active, "token": token, "path": path}, height=0)
+    data = {"active": active, "token": token, "path": path, "language": language}
+    _component()(key="paint_probe", data=data, height=0)
 
 
 def _own_session() -> tuple[str, Session]:
@@ -118,10 +124,13 @@ def _own_session() -> tuple[str, Session]:
 async def take_report(request: Request) -> Response:
     """Hear a report; whatever is wrong with it, nothing happens but the status code."""
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            return Response(status_code=413)
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                return Response(status_code=413)
+    except ClientDisconnect:
+        return Response(status_code=400)
     try:
         report = json.loads(body)
         token, busy_ms = str(report["token"]), float(report["busy_ms"])

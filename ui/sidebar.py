@@ -9,12 +9,13 @@ import streamlit as st
 
 from llm.catalogue import LANGUAGES
 from llm.models import EMBEDDED
+from llm.plain_markdown import plain
 from llm.settings import Settings
 from llm.types import MAX_SEED, Backend, SamplingParams
 from ui import resources
 from ui.backend_status import StatusPlace
 from ui.language import KEY as LANGUAGE_KEY
-from ui.language import first_language, say
+from ui.language import first_language, say, say_error
 
 EMBEDDED_TEMPERATURE = 0.2
 """The embedded model is tiny: warmer than this it says whatever comes to its mind."""
@@ -49,7 +50,8 @@ def choices() -> Choices:
 
 def set_defaults(settings: Settings, conversation_id: str) -> None:
     """Fill the controls once a session: as the conversation left them, else from the settings."""
-    tamed = settings.model == EMBEDDED and "temperature" not in settings.model_fields_set
+    embedded = settings.model == EMBEDDED and "local" in settings.backends
+    tamed = embedded and "temperature" not in settings.model_fields_set
     defaults = {
         LANGUAGE_KEY: first_language(settings.language),
         "backend": settings.backends[0],
@@ -64,6 +66,7 @@ def set_defaults(settings: Settings, conversation_id: str) -> None:
         last = turns[-1]
         defaults |= asdict(last.params)
         defaults |= {"backend": last.backend, "system_prompt": last.system_prompt}
+    defaults["first_max_tokens"] = defaults.pop("max_tokens")
     for key, value in defaults.items():
         st.session_state.setdefault(key, value)
 
@@ -90,7 +93,10 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Sta
         # sent again where it was, so nothing below may move.
         retry_place = st.empty()
         if backend.status().phase == "failed":
-            retry_place.button(say("sidebar-retry"), on_click=backend.prepare, key="prepare_again")
+            with retry_place.container():
+                if (error := backend.status().error) is not None:
+                    st.caption(plain(say_error(error)))
+                st.button(say("sidebar-retry"), on_click=backend.prepare, key="prepare_again")
 
         st.text_area(
             say("sidebar-system-prompt"),
@@ -111,7 +117,15 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Sta
             say("sidebar-top-p"), 0.01, 1.0, step=0.01, key="top_p", help=say("sidebar-top-p-help")
         )
         left, right = st.columns(2)
-        left.number_input(say("sidebar-max-tokens"), 1, 1_000_000, step=64, key="max_tokens")
+        # Its first value is an argument, not state: emptied, the field returns to it, not to 1.
+        left.number_input(
+            say("sidebar-max-tokens"),
+            1,
+            1_000_000,
+            value=st.session_state.first_max_tokens,
+            step=64,
+            key="max_tokens",
+        )
         right.number_input(
             say("sidebar-seed"),
             0,

@@ -17,6 +17,10 @@ _CSS = """
 [class*="st-key-answer-"] blockquote { margin-top: 0; margin-bottom: 1rem; }
 [class*="st-key-answer-"] hr { margin: 1rem 0 2rem; }
 [data-testid="stTable"] td { overflow-wrap: anywhere; }
+/* While a run goes on, Streamlit keeps a keyed element that has lost its place beside what took it. */
+[data-retained="true"] { display: none; }
+/* Nor may the conversation fade while a slow run is on its way to drawing it again. */
+[class*="st-key-turn-"] [data-stale] { opacity: 1 !important; transition: none !important; }
 .steady-question { white-space: pre-wrap; overflow-wrap: anywhere; }
 [data-testid="stMarkdownContainer"] table { display: block; overflow-x: auto; max-width: 100%; }
 </style>

@@ -65,6 +65,7 @@ page-chat = Chat
 page-setup = This installation
 chat-welcome = Ask something. The answer streams in while the page stays yours.
 chat-welcome-embedded = Ask something, in English: this is a tiny model to try the page with. README says how to use your own.
+chat-lost = The conversation at this address isn’t here any more: the app was started anew since. Ask away.
 chat-input = Your question
 chat-stop = Stop
 chat-ask-again = Ask again

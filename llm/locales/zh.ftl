@@ -65,6 +65,7 @@ page-chat = 对话
 page-setup = 当前配置
 chat-welcome = 请提问。回答会逐步显示，页面照常可用。
 chat-welcome-embedded = 请用英文提问：这是一个用来试用页面的小模型，不会中文。使用自己的模型请看 README。
+chat-lost = 此地址的对话已不在：应用在此期间重新启动过。请直接提问。
 chat-input = 输入您的问题
 chat-stop = 停止
 chat-ask-again = 重新提问

@@ -63,7 +63,7 @@ class ChatPage:
     def wait_until_done(self, answers: int = 1) -> None:
         """Until this many answers have their receipt and nothing runs."""
         expect(self.receipts).to_have_count(answers, timeout=LIMIT_MS)
-        expect(self.stop_button).to_have_count(0)
+        expect(self.stop_button).to_be_hidden()
 
     def wait_for_text(self, text: str) -> None:
         expect(self.answers.last).to_contain_text(text, timeout=LIMIT_MS)

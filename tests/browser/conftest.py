@@ -71,7 +71,7 @@ def streamlit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start
         env: dict[str, str] | None = None,
         timeout_s: float = 60,
     ) -> str:
-        port = _free_port()
+        port = free_port()
         log = tmp_path_factory.mktemp("streamlit") / "server.log"
         command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
         command += ["--server.headless", "true", "--server.port", str(port)]
@@ -87,7 +87,7 @@ def streamlit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start
             )
         running.append(process)
         address = f"http://127.0.0.1:{port}"
-        _wait_until_healthy(address, process, log, timeout_s)
+        wait_until_healthy(address, process, log, timeout_s)
         return address
 
     yield start
@@ -101,14 +101,14 @@ def streamlit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start
             process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
-def _wait_until_healthy(
+def wait_until_healthy(
     address: str, process: subprocess.Popen[bytes], log: Path, timeout_s: float
 ) -> None:
     deadline = time.monotonic() + timeout_s

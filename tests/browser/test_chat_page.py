@@ -168,6 +168,33 @@ def test_stop_keeps_what_was_said_and_marks_it(chat: ChatPage, artifacts: Path) 
     chat.page.screenshot(path=artifacts / "answer-stopped.png")
 
 
+def test_stop_is_gone_at_once_though_the_model_still_loads(
+    chromium: Browser, streamlit_server: StartServer, tmp_path: Path
+) -> None:
+    scripts = tmp_path / "scripts.json"
+    scripts.write_text(json.dumps({"ready_after_s": 40}), encoding="utf-8")
+    app = streamlit_server(
+        ROOT / "streamlit_app.py",
+        env={"STEADY_CHAT_BACKENDS": "scripted", "STEADY_CHAT_SCRIPTS_FILE": str(scripts)},
+    )
+    chat = ChatPage.open(chromium, app)
+    chat.ask("anybody?")
+    chat.stop_button.click()
+    expect(chat.receipts).to_have_count(1)
+    expect(chat.stop_button).to_be_hidden(timeout=10_000)
+    expect(chat.page.get_by_text("● ready")).to_have_count(0)
+    chat.close()
+
+
+def test_an_emptied_number_takes_the_default_and_not_the_least(chat: ChatPage) -> None:
+    field = chat.page.get_by_role("spinbutton", name="Max tokens")
+    field.fill("")
+    field.press("Enter")
+    chat.ask("echo " + "many words " * 10)
+    chat.wait_until_done()
+    assert chat.answer_text().count("many words") == 10
+
+
 def test_stop_then_ask_at_once_gives_one_question_and_one_answer_a_turn(chat: ChatPage) -> None:
     chat.ask("a long answer please")
     chat.wait_for_text("word002")

@@ -115,6 +115,7 @@ LITERAL = [
     "# no heading".replace("# ", "#"),
     "[1] and [x]: y and [a:red]",
     "footnote-like [^1] text",
+    "[^1]: :red[note] :smile:",
     "5 * 3 * 2 and snake_case_name",
     "\u2014 -–- ---- <!-- - -->",
     "!not [an] image",
@@ -155,7 +156,10 @@ def test_raw_html_and_addresses_of_the_model_do_nothing(draw: Draw, chromium: Br
         "![secret](http://127.0.0.1:9/leak?conversation) ![](http://127.0.0.1:9/leak2)\n\n"
         "[![badge](http://127.0.0.1:9/leak3)](http://ok.example)\n\n![ref][i]\n\n"
         "[i]: http://127.0.0.1:9/leak4\n\n"
-        "<table><tr><td>cell</td></tr></table>\n"
+        "<table><tr><td>cell</td></tr></table>\n\n"
+        "note[^1] note[^2] note[^3]\n\n[^1]: ![f](http://127.0.0.1:9/leak5)\n\n"
+        "[^2]: See\n\n    ![f](http://127.0.0.1:9/leak6) :red[x]\n\n"
+        "[^3]: ![f]( http://127.0.0.1:9/leak7 )\n"
     )
     context = chromium.new_context()
     page = draw({"hostile": [plain(text)]})

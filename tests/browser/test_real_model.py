@@ -121,7 +121,7 @@ def test_a_model_that_is_not_there_is_a_sentence_and_other_backends_work(
     expect(
         chat.page.locator('[data-testid="stChatMessage"] [data-testid="stAlert"]')
     ).to_contain_text("/no/such/model")
-    chat.page.get_by_text("脚本", exact=True).click()
+    chat.page.get_by_text("脚本演示", exact=True).click()
     chat.ask("你好")
     chat.wait_until_done(answers=2)
     chat.close()

@@ -18,9 +18,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.chat_page import ChatPage
-from tests.browser.conftest import artifacts, chromium  # noqa: F401 - fixtures
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 INSTALL_LIMIT_S = 1500
 ANSWER_LIMIT_MS = 300_000
 
@@ -87,9 +86,7 @@ def _wait_until_up(address: str, process: subprocess.Popen[bytes], log: Path) ->
 
 
 def test_a_fresh_clone_answers_after_the_first_command(
-    chromium: Browser,  # noqa: F811 - pytest's way of asking for a fixture
-    running: str,
-    clone: Path,
+    chromium: Browser, running: str, clone: Path
 ) -> None:
     chat = ChatPage.open(chromium, running)
     chat.ask("What is the capital of France?")
