@@ -88,10 +88,10 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     st.title(say("app-title"))
     setup_place, earlier_place = st.empty(), st.empty()
     history, again_place = st.container(key="history"), st.empty()
-    if not turns:
-        if was_lost():
-            setup_place.info(say("chat-lost"), icon=":material/info:")
-        elif status.ready and status.fetch_bytes:
+    if was_lost():
+        setup_place.info(say("chat-lost"), icon=":material/info:")
+    elif not turns:
+        if status.ready and status.fetch_bytes:
             setup_place.caption(say("chat-welcome-embedded"))
         elif status.ready:
             setup_place.caption(say("chat-welcome"))

@@ -63,7 +63,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     server.kill()
 
 
-def test_a_page_left_open_over_a_restart_says_so_and_its_first_question_is_answered(
+def test_the_first_question_after_a_restart_is_answered_and_the_page_says_what_was_lost(
     chromium: Browser, server: Server
 ) -> None:
     chat = ChatPage.open(chromium, server.address)
@@ -72,10 +72,11 @@ def test_a_page_left_open_over_a_restart_says_so_and_its_first_question_is_answe
     server.kill()
     expect(chat.page.locator(INPUT)).to_be_disabled()
     server.start()
-    expect(chat.page.get_by_text("isn’t here any more")).to_be_visible(timeout=60_000)
+    expect(chat.page.locator(INPUT)).to_be_enabled(timeout=60_000)
     chat.ask("after")
     chat.wait_for_text("You asked: after")
     chat.wait_until_done()
+    expect(chat.page.get_by_text("isn’t here any more")).to_be_visible()
     assert chat.questions.all_inner_texts() == ["after"]
     chat.close()
 
