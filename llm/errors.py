@@ -14,7 +14,8 @@
     │   ├── NotAModelError
     │   ├── RemoteCodeError
     │   ├── NoChatTemplateError
-    │   ├── ModelDownloadError
+    │   ├── ModelDownloadError         the embedded one, from pip's index
+    │   ├── HubDownloadError
     │   ├── DownloadCorruptError
     │   ├── DiskFullError
     │   └── MissingPackageError
@@ -178,6 +179,13 @@ class ModelDownloadError(ModelError):
     """No network, or the index hasn't got it. Values: model."""
 
     message_id = "error-model-download"
+    retryable = True
+
+
+class HubDownloadError(ModelError):
+    """The hub isn't reached. Values: model."""
+
+    message_id = "error-hub-download"
     retryable = True
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import errno
 import logging
 import re
-import traceback
 
 from llm.errors import (
     DiskFullError,
+    HubDownloadError,
     InternalError,
     LLMError,
     MissingPackageError,
-    ModelDownloadError,
     ModelError,
     ModelNotFoundError,
     NotAModelError,
@@ -24,6 +23,7 @@ from llm.errors import (
     Reason,
     RemoteCodeError,
 )
+from llm.fault_log import log_fault
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def generate_error(error: BaseException, model: str) -> LLMError:
     if is_out_of_memory(error):
         log.warning("out of memory in mid-answer (%s)", type(error).__name__)
         return OutOfMemoryError(model=model)
-    _log_place("generating failed", error)
+    log_fault(log, "generating failed", error)
     return InternalError(kind=type(error).__name__)
 
 
@@ -73,7 +73,7 @@ def load_error(error: BaseException, model: str) -> LLMError:
         return ModelError(model=model, reason=Reason("reason-no-thread"))
     mapped = _hub_error(names, text, model) or _library_error(error, names, text, model)
     if mapped is None:
-        _log_place("loading failed", error)
+        log_fault(log, "loading failed", error)
         mapped = ModelError(model=model, reason=type(error).__name__)
     return mapped
 
@@ -82,13 +82,13 @@ def _hub_error(names: set[str], text: str, model: str) -> LLMError | None:
     if "GatedRepoError" in names or "gated repo" in text:
         return ModelError(model=model, reason=Reason("reason-licence"))
     if "LocalEntryNotFoundError" in names or "OfflineModeIsEnabled" in names:
-        return ModelDownloadError(model=model)
+        return HubDownloadError(model=model)
     if names & {"RepositoryNotFoundError", "RevisionNotFoundError", "HFValidationError"}:
         return ModelNotFoundError(model=model)
     if "is not a valid model identifier" in text or "is not a local folder" in text:
         return ModelNotFoundError(model=model)
     if names & {"HfHubHTTPError", "ConnectionError", "ConnectError", "TransportError"}:
-        return ModelDownloadError(model=model)
+        return HubDownloadError(model=model)
     return None
 
 
@@ -117,9 +117,3 @@ def _no_model_reason(names: set[str], text: str) -> str | None:
     if "JSONDecodeError" in names or "UnicodeDecodeError" in names or "JSON" in text:
         return "reason-part-unreadable"
     return None
-
-
-def _log_place(what: str, error: BaseException) -> None:
-    """Type and source lines only: an exception's text may quote the conversation."""
-    places = "".join(traceback.format_tb(error.__traceback__))
-    log.error("%s: %s\n%s", what, type(error).__name__, places)

@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 
-MIN_INTERVAL_S = 1 / 15
-"""15 frames a second: 20 are not read as smoother, and cost a third more at both ends."""
+MIN_INTERVAL_S = 1 / 12
+"""12 frames a second: 20 are not read as smoother, and cost two thirds more at both ends."""
 QUICK_INTERVAL_S = 0.1
 """A quick screen gets at least 10 frames a second."""
 MAX_INTERVAL_S = 1.0

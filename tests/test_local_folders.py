@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from llm.errors import (
+    HubDownloadError,
     InvalidRequestError,
     LLMError,
     MissingPackageError,
-    ModelDownloadError,
     ModelError,
     ModelNotFoundError,
     NoChatTemplateError,
@@ -147,7 +147,7 @@ class LocalEntryNotFoundError(FileNotFoundError):
     ("error", "kind"),
     [
         (GatedRepoError("403 Client Error"), ModelError),
-        (LocalEntryNotFoundError("offline"), ModelDownloadError),
+        (LocalEntryNotFoundError("offline"), HubDownloadError),
         (OSError("x/y is not a local folder and is not a valid model identifier"), ModelNotFoundError),
         (ImportError("Using `bitsandbytes` requires: pip install -U bitsandbytes"), MissingPackageError),
         (ModuleNotFoundError("No module named 'einops'", name="einops"), MissingPackageError),

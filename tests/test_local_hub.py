@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from llm.embedded_model import FetchStopped
-from llm.errors import ModelDownloadError
+from llm.errors import HubDownloadError
 from llm.local_backend import LocalBackend
 from llm.local_hub import from_hub
 from llm.models import WEIGHTS
@@ -26,7 +26,7 @@ def test_a_hub_that_cannot_be_reached_is_a_failed_download(
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    with pytest.raises(ModelDownloadError):
+    with pytest.raises(HubDownloadError):
         read(make_backend("nobody/nothing"), ask())
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from llm.errors import (
     ConnectionLostError,
@@ -884,13 +885,16 @@ def test_https_to_a_plain_server_is_not_the_protocol(server: ProtocolServer) -> 
         backend.close()
 
 
-TLS_FILE = Path(__file__).parent / "data" / "self_signed.pem"
+@pytest.fixture
+def authority() -> trustme.CA:
+    """A certificate authority of this test's own, which nobody has heard of."""
+    return trustme.CA()
 
 
 @pytest.fixture
-def secure_server() -> Iterator[ProtocolServer]:
+def secure_server(authority: trustme.CA) -> Iterator[ProtocolServer]:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(TLS_FILE)
+    authority.issue_cert("127.0.0.1", "localhost").configure_cert(tls)
     with ProtocolServer(tls) as running:
         yield running
 
@@ -908,9 +912,14 @@ def test_a_certificate_that_nobody_vouches_for_is_said(secure_server: ProtocolSe
 
 
 def test_a_certificate_of_ones_own_authority_can_be_named(
-    secure_server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
+    secure_server: ProtocolServer,
+    authority: trustme.CA,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(TLS_FILE))
+    certificate = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(certificate))
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     backend = VllmBackend(secure_server.url)
     try:
         assert answer(backend)[0] == "Hello, world!"

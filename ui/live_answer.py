@@ -17,7 +17,7 @@ from llm.pacing import FramePacer, PaintMeter
 from ui.answer_view import AnswerView
 from ui.language import say
 
-TICK_S = 0.05
+TICK_S = 0.025
 """How long a click may wait for the run to notice it."""
 
 LAST_FRAME_S = 0.3

