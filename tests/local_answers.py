@@ -17,6 +17,9 @@ def generating() -> list[str]:
 
 
 def ask(question: str = "Hello", **params: Any) -> GenerationRequest:
+    """Greedy unless there is a seed: an answer drawn by lot may end early by itself."""
+    if "seed" not in params:
+        params.setdefault("temperature", 0)
     return GenerationRequest((Message("user", question),), SamplingParams(**params))
 
 
