@@ -114,6 +114,7 @@ class GenerationJob:
         self._changed = threading.Condition()
         self._saving = threading.Lock()  # one save after the other; taken before _changed
         self._state = Snapshot()
+        self._version = 0  # ahead of the state's where pieces came since
         self._text, self._reasoning = _Growing(), _Growing()
         self._half_pair = ""
         self._ending = False
@@ -165,16 +166,14 @@ class GenerationJob:
     def wait(self, version: int, timeout_s: float) -> Snapshot:
         """The answer once it is newer than `version` or done, or as it stands after the timeout."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._state.version > version or self._state.done, timeout_s
-            )
+            self._changed.wait_for(lambda: self._version > version or self._state.done, timeout_s)
             return self._merged()
 
     def save_partial(self) -> None:
         """Keep what has been said so far. Called about once a second by the registry."""
         with self._saving:
             with self._changed:
-                if self._ending or self._state.version == self._saved_version:
+                if self._ending or self._version == self._saved_version:
                     return
                 snapshot = self._merged()
                 self._saved_version = snapshot.version
@@ -184,7 +183,7 @@ class GenerationJob:
         """End the job if its backend has fallen silent or doesn't let go after Stop."""
         now = self._clock()
         with self._changed:
-            phase, latest_s, cancelled_s = self._state.phase, self._latest_s, self._cancelled_s
+            phase, latest_s, cancelled_s = self._merged().phase, self._latest_s, self._cancelled_s
         if phase == "done":
             return
         if cancelled_s is not None:
@@ -226,6 +225,7 @@ class GenerationJob:
         raise InternalError(kind="NoFinish")
 
     def _append(self, delta: Delta) -> None:
+        # Hundreds of times a second, so it only notes what came; who looks builds the snapshot.
         now = self._clock()
         with self._changed:
             if self._ending:
@@ -237,11 +237,8 @@ class GenerationJob:
             if self._first_s is None:
                 self._first_s = now
             (self._text if delta.kind == "text" else self._reasoning).append(text)
-            self._publish(
-                phase="answering",
-                ttft_s=self._first_s - cast(float, self._started_s),
-                decode_s=now - self._first_s,
-            )
+            self._version += 1
+            self._changed.notify_all()
 
     def _whole_characters(self, text: str) -> str:
         """Join surrogate pairs that a server split over two pieces; drop what can't be text."""
@@ -264,7 +261,7 @@ class GenerationJob:
                 finish, error = Finish("abort", finish.usage), None
             final = replace(
                 self._merged(),
-                version=self._state.version + 1,
+                version=self._version + 1,
                 phase="done",
                 finish=finish,
                 error=error,
@@ -273,7 +270,7 @@ class GenerationJob:
         with self._saving:
             self._keep(final)
         with self._changed:
-            self._state = final
+            self._state, self._version = final, final.version
             self._changed.notify_all()
         try:
             self._on_end(self)
@@ -295,13 +292,23 @@ class GenerationJob:
             log_fault(logger, "An answer couldn't be saved", error)
 
     def _publish(self, **changes: object) -> None:
-        self._state = replace(self._state, version=self._state.version + 1, **changes)  # type: ignore[arg-type]
+        self._version += 1
+        self._state = replace(self._state, version=self._version, **changes)  # type: ignore[arg-type]
         self._changed.notify_all()
 
     def _merged(self) -> Snapshot:
-        text, reasoning = self._text.whole(), self._reasoning.whole()
-        if self._state.text is not text or self._state.reasoning is not reasoning:
-            self._state = replace(self._state, text=text, reasoning=reasoning)
+        """The state with the pieces that came since it was last looked at."""
+        if self._state.version != self._version:
+            first_s = cast(float, self._first_s)
+            self._state = replace(
+                self._state,
+                version=self._version,
+                phase="answering",
+                text=self._text.whole(),
+                reasoning=self._reasoning.whole(),
+                ttft_s=first_s - cast(float, self._started_s),
+                decode_s=self._latest_s - first_s,
+            )
         return self._state
 
 

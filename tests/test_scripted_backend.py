@@ -15,7 +15,7 @@ import pytest
 from llm.catalogue import catalogue
 from llm.errors import LLMError, OutOfMemoryError, ServerFaultError, SettingsError
 from llm.script import Script, error_kinds
-from llm.scripted_backend import ScriptedBackend
+from llm.scripted_backend import SHORTEST_WAIT_S, ScriptedBackend
 from llm.settings import Settings
 from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, SamplingParams
 
@@ -152,6 +152,17 @@ def test_the_pace_does_not_drift_with_what_the_reader_does(clock: FakeTime) -> N
         clock.now_s += 0.006  # the reader's work, within a piece's 10 ms
     # Waiting a whole interval after each piece would take 1.7 s.
     assert came_s == pytest.approx([0.1 + n / 100 for n in range(100)])
+
+
+def test_fast_tokens_come_a_few_together_and_hardly_late(clock: FakeTime) -> None:
+    backend = ScriptedBackend(Script("x" * 400, tokens_per_s=400, chunk_chars=1))
+    late_s = [
+        clock.now_s - 1024 - n / 400
+        for n, item in enumerate(backend.stream(ask(), CancelToken()))
+        if isinstance(item, Delta)
+    ]
+    assert len(late_s) == 400
+    assert -1e-9 <= min(late_s) <= max(late_s) <= SHORTEST_WAIT_S + 1e-9
 
 
 def test_a_slow_reader_finds_what_is_due_at_once(clock: FakeTime) -> None:
