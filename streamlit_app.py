@@ -34,6 +34,7 @@ def draw() -> None:
     from ui import resources
     from ui.conversation_id import conversation_id, show_in_address
     from ui.language import keep_in_address, say, words
+    from ui.live_answer import let_the_sidebar_be_painted
     from ui.paint_probe import mount_probe
     from ui.sidebar import draw_sidebar, set_defaults
     from ui.style import warm_up_browser
@@ -61,9 +62,12 @@ def draw() -> None:
     show_in_address()
     keep_in_address(settings.language)
     backend, status_place = draw_sidebar(settings, here)
+    answering = resources.chat().job(here) is not None
     with st.container(key="probe"):
-        mount_probe(active=resources.chat().job(here) is not None, language=words().language)
+        mount_probe(active=answering, language=words().language)
     warm_up_browser()
+    if answering:
+        let_the_sidebar_be_painted()
     page.run()
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
+from llm.types import BackendStatus
 from ui import resources
 
 ROOT = Path(__file__).parents[1]
@@ -47,6 +50,30 @@ def test_a_question_is_answered_with_a_receipt(settings: pytest.MonkeyPatch) -> 
     assert not app.exception
     assert "You asked: Hello *there*" in [markdown.value for markdown in app.markdown]
     assert "finished" in captions(app)
+
+
+async def _live() -> BackendStatus:
+    """The first backend's state between the server's start and its end, with nobody looking."""
+    async with resources.lifespan(SimpleNamespace()):  # type: ignore[arg-type]
+        return resources.scripted_backend().status()
+
+
+def test_the_first_backend_gets_ready_before_anybody_comes(
+    settings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "scripts.json").write_text('{"ready_after_s": 60}', encoding="utf-8")
+    assert asyncio.run(_live()).phase == "loading"
+
+
+def test_wrong_settings_dont_keep_the_server_from_starting(settings: pytest.MonkeyPatch) -> None:
+    settings.setenv("STEADY_CHAT_TEMPERATURE", "hot")
+
+    async def start() -> None:
+        async with resources.lifespan(SimpleNamespace()):  # type: ignore[arg-type]
+            pass
+
+    asyncio.run(start())
+    settings.setenv("STEADY_CHAT_TEMPERATURE", "0.5")
 
 
 def test_wrong_settings_are_a_sentence_and_nothing_else(settings: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,9 @@ TICK_S = 0.025
 LAST_FRAME_S = 0.3
 """What a slow browser takes to paint the last frame."""
 
+SIDEBAR_FRAME_S = 0.08
+"""What a browser takes to paint the sidebar."""
+
 
 def follow(
     job: GenerationJob,
@@ -72,6 +75,14 @@ def _let_it_be_painted() -> None:
     while time.monotonic() < end_s:
         yield_to_rerun()
         time.sleep(TICK_S)
+
+
+def let_the_sidebar_be_painted() -> None:
+    """Give what a click has changed the browser to itself, in the middle of an answer.
+
+    The page sends all of the answer again, and the browser would show both together, later.
+    """
+    time.sleep(SIDEBAR_FRAME_S)
 
 
 def yield_to_rerun() -> None:

@@ -58,7 +58,9 @@ function start(probe) {
 
 export default function ({ data }) {
   const probe = (window.__steadyPaintProbe ??= { running: false });
-  document.documentElement.lang = data.language;
+  // A page that changes its language is laid out anew, all of it: when there is time.
+  probe.language = data.language;
+  requestIdleCallback(() => { document.documentElement.lang = probe.language; }, { timeout: 1000 });
   probe.active = data.active;
   probe.token = data.token;
   probe.url = new URL(data.path, document.baseURI).href;

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import streamlit as st
 
 from llm.chat import Chat
 from llm.conversations import ConversationStore
+from llm.errors import SettingsError
 from llm.fault_log import log_fault
 from llm.registry import JobRegistry
 from llm.settings import Settings, load_settings
@@ -88,7 +89,12 @@ def chat() -> Chat:
 
 @asynccontextmanager
 async def lifespan(app: st.App) -> AsyncIterator[dict[str, object]]:
-    """The process's life: at its end every answer is stopped and every backend freed."""
+    """The process's life: at its end every answer is stopped and every backend freed.
+
+    The first backend gets ready at once, not at the first visit: loading takes seconds.
+    """
+    with suppress(SettingsError):  # the page says it
+        BACKENDS[settings().backends[0]]().prepare()
     yield {}
     # What was made last is closed first: the answers before the backends that give them.
     for close in reversed(_to_close):

@@ -16,6 +16,11 @@ _CSS = """
 /* Blocks of one answer stand in elements of their own; their margins must not add up. */
 [class*="st-key-answer-"] blockquote { margin-top: 0; margin-bottom: 1rem; }
 [class*="st-key-answer-"] hr { margin: 1rem 0 2rem; }
+/* What is out of sight costs a frame nothing: neither style nor layout. The size is remembered. */
+[class*="st-key-answer-"] > [data-testid="stLayoutWrapper"]:not(:last-child),
+.st-key-history > [data-testid="stLayoutWrapper"]:not(:last-child) {
+  content-visibility: auto; contain-intrinsic-size: auto 400px;
+}
 [data-testid="stTable"] td { overflow-wrap: anywhere; }
 /* While a run goes on, Streamlit keeps a keyed element that has lost its place beside what took it. */
 [data-retained="true"] { display: none; }
