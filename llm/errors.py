@@ -7,6 +7,7 @@
     │   ├── TooManyQueuedError         enough questions wait behind this answer
     │   ├── ContextOverflowError       more tokens than the model's window
     │   ├── InvalidParameterError
+    │   │   └── StopStringsError       too many of them, or too long
     │   └── NotAllowedError            the server refuses this request
     ├── SettingsError                  the app's own configuration
     ├── ModelError                     getting a local model ready
@@ -27,6 +28,7 @@
     │   ├── ServerTlsError             its certificate can't be trusted
     │   ├── ServerKeyError
     │   ├── ServerModelUnknownError
+    │   ├── ServerParameterError       it doesn't take a parameter
     │   ├── ServerNoModelError         it lists none
     │   ├── ServerBusyError
     │   ├── ServerFaultError           5xx, or an error inside the stream
@@ -131,6 +133,12 @@ class InvalidParameterError(InvalidRequestError):
     """Values: parameter, value, low, high."""
 
     message_id = "error-invalid-parameter"
+
+
+class StopStringsError(InvalidParameterError):
+    """Too many stop strings, or one that is too long or empty. Values: limit, chars."""
+
+    message_id = "error-stop-strings"
 
 
 class NotAllowedError(InvalidRequestError):
@@ -260,6 +268,20 @@ class ServerModelUnknownError(ServerError):
 
     message_id = "error-server-model-unknown"
     retryable = False
+
+
+class ServerParameterError(ServerError):
+    """It doesn't take a parameter, or not this value. Values: url, parameter, reason.
+
+    `parameter` is one name as the API spells it, or several with commas.
+    """
+
+    message_id = "error-server-parameter"
+    retryable = False
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(str(self.values["parameter"]).split(", "))
 
 
 class ServerNoModelError(ServerError):

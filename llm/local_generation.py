@@ -56,7 +56,7 @@ def generate(
     prompt_tokens = int(inputs["input_ids"].shape[1])
     room = _room(loaded.context_tokens, prompt_tokens)
     limit = min(request.params.max_tokens, room) if room is not None else request.params.max_tokens
-    streamer = BoundedTextStreamer(loaded.tokenizer)
+    streamer = BoundedTextStreamer(loaded.tokenizer, stop=request.params.stop)
     worker = threading.Thread(
         target=_work,
         args=(loaded, request, inputs.to(loaded.device), limit, streamer),
@@ -75,7 +75,11 @@ def generate(
     usage = Usage(prompt_tokens, streamer.generated_tokens)
     if streamer.stopped:
         yield Finish("abort", usage)
-    elif streamer.last_token in loaded.eos_ids or streamer.generated_tokens < limit:
+    elif (
+        streamer.stop_string_found
+        or streamer.last_token in loaded.eos_ids
+        or streamer.generated_tokens < limit
+    ):
         yield Finish("stop", usage)
     else:
         yield Finish("length", usage)
@@ -105,8 +109,8 @@ def _work(
         defaults = loaded.model.generation_config
         loaded.model.generate(
             **inputs,
-            generation_config=generation_config(defaults, loaded.eos_ids, limit),
-            logits_processor=processors(request.params, defaults),
+            generation_config=generation_config(request.params, defaults, loaded.eos_ids, limit),
+            logits_processor=processors(request.params, defaults, inputs["input_ids"].shape[1]),
             streamer=streamer,
         )
         return

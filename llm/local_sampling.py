@@ -22,6 +22,31 @@ from transformers import (
 from llm.types import SamplingParams
 
 
+class PenaltyProcessor:
+    """Puts off tokens that the answer has already; those of the prompt don't count.
+
+    Source: vLLM, model_executor/layers/utils.py, apply_penalties, which follows the definition of
+    the OpenAI API: logits -= frequency_penalty * count + presence_penalty * (count > 0).
+
+    Thread-safety: it keeps nothing between calls.
+
+    Args:
+        prompt_tokens: how many of the ids are the prompt's.
+    """
+
+    def __init__(self, prompt_tokens: int, presence: float, frequency: float) -> None:
+        self._prompt_tokens = prompt_tokens
+        self._presence = presence
+        self._frequency = frequency
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Ids of shape (B, T) and scores of shape (B, V) to new scores of shape (B, V)."""
+        answer = input_ids[:, self._prompt_tokens :]
+        counts = torch.zeros_like(scores)
+        counts.scatter_add_(1, answer, torch.ones_like(answer, dtype=scores.dtype))
+        return scores - self._frequency * counts - self._presence * (counts > 0)
+
+
 class GumbelSampler:
     """A logits processor after which the greatest score is a sample of the distribution.
 
@@ -54,33 +79,49 @@ class GumbelSampler:
         return scores - noise.clamp_min_(torch.finfo(noise.dtype).tiny).log_()
 
 
-def processors(params: SamplingParams, defaults: Any) -> Any:
+def processors(params: SamplingParams, defaults: Any, prompt_tokens: int) -> Any:
     """What stands between the model's logits and the choice, in transformers' own order.
 
     Args:
         params: the request's.
-        defaults: the model's generation config. Its repetition penalty and the like are applied
-            by `generate` itself; its top-k and min-p, which go with sampling, are applied here,
-            as vLLM applies a model's own generation config.
+        defaults: the model's generation config, whose values count where the request has none,
+            as in vLLM. Repetition penalties and the like are applied by `generate` itself.
+        prompt_tokens: how many tokens the prompt has.
     """
     chain = LogitsProcessorList()
-    if params.temperature == 0:
+    presence, frequency = params.presence_penalty or 0.0, params.frequency_penalty or 0.0
+    if presence or frequency:
+        chain.append(PenaltyProcessor(prompt_tokens, presence, frequency))
+    temperature = _first(params.temperature, defaults.temperature, 1)
+    if temperature == 0:
         return chain
-    if params.temperature != 1:
-        chain.append(TemperatureLogitsWarper(float(params.temperature)))
-    if defaults.top_k:
-        chain.append(TopKLogitsWarper(defaults.top_k))
-    if params.top_p < 1:
-        chain.append(TopPLogitsWarper(float(params.top_p)))
-    if defaults.min_p:
-        chain.append(MinPLogitsWarper(defaults.min_p))
+    if temperature != 1:
+        chain.append(TemperatureLogitsWarper(float(temperature)))
+    if top_k := _first(params.top_k, defaults.top_k, 0):
+        chain.append(TopKLogitsWarper(int(top_k)))
+    if (top_p := _first(params.top_p, defaults.top_p, 1)) < 1:
+        chain.append(TopPLogitsWarper(float(top_p)))
+    if min_p := _first(params.min_p, defaults.min_p, 0):
+        chain.append(MinPLogitsWarper(float(min_p)))
     chain.append(GumbelSampler(params.seed))
     return chain
 
 
-def generation_config(defaults: Any, eos_ids: tuple[int, ...], max_new_tokens: int) -> Any:
-    """The model's generation config, copied and fitted to one request: greedy, one sequence."""
+def _first(*values: float | None) -> float:
+    """The first that there is; the last always is."""
+    return next(value for value in values if value is not None)
+
+
+def generation_config(
+    params: SamplingParams, defaults: Any, eos_ids: tuple[int, ...], max_new_tokens: int
+) -> Any:
+    """The model's generation config, copied and fitted to one request: greedy, one sequence.
+
+    transformers' repetition penalty is vLLM's: it counts the prompt's tokens too.
+    """
     config = copy.deepcopy(defaults)
+    if params.repetition_penalty is not None:
+        config.repetition_penalty = float(params.repetition_penalty)
     config.update(
         do_sample=False,
         temperature=None,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TextIteratorStreamer
 
+from llm.stop_strings import StopStrings
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -103,14 +105,19 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
     Args:
         tokenizer: a transformers tokenizer.
         capacity: the most pieces that wait.
+        stop: strings before which the answer ends; `put` then raises `GenerationStopped` at the
+            token that completes one.
     """
 
-    def __init__(self, tokenizer: Any, capacity: int = CAPACITY) -> None:
+    def __init__(
+        self, tokenizer: Any, capacity: int = CAPACITY, stop: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(tokenizer, skip_prompt=True)
         self.next_tokens_are_prompt: bool = True
         self.generated_tokens = 0
         self.last_token: int | None = None
         self._decoder = decoder_for(tokenizer)
+        self._cutter = StopStrings(stop)
         self._capacity = capacity
         self._changed = threading.Condition()
         self._pieces: deque[str] = deque()
@@ -122,11 +129,15 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
     def stopped(self) -> bool:
         return self._stopped
 
+    @property
+    def stop_string_found(self) -> bool:
+        return self._cutter.found
+
     def put(self, value: Any) -> None:
         """Take the prompt (ignored) or newly generated ids, a tensor of shape (B,) with B = 1.
 
         Raises:
-            GenerationStopped: the answer is no longer wanted.
+            GenerationStopped: the answer is no longer wanted, or a stop string came.
             ValueError: more than one sequence.
         """
         if self._stopped:
@@ -139,8 +150,11 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
         for token_id in value.reshape(-1).tolist():
             self.generated_tokens += 1
             self.last_token = token_id
-            if piece := self._decoder.push(token_id):
+            if piece := self._cutter.push(self._decoder.push(token_id)):
                 self.on_finalized_text(piece)
+            if self._cutter.found:
+                self.end()
+                raise GenerationStopped
 
     def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
         """Queue a piece, waiting for room."""
@@ -154,17 +168,24 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Nothing more comes. Every whole character has been queued before."""
+        """Nothing more comes. Every whole character has been queued before, or is now."""
         with self._changed:
+            self._queue_held()
             self._ended = True
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
         """Generating failed: the reader gets what is queued, then `error`."""
         with self._changed:
+            self._queue_held()
             self._error = error
             self._ended = True
             self._changed.notify_all()
+
+    def _queue_held(self) -> None:
+        """What was held back in case it became a stop string, without waiting for room."""
+        if (text := self._cutter.flush()) and not self._stopped:
+            self._pieces.append(text)
 
     def stop(self) -> None:
         """The answer is no longer wanted. What is still queued is dropped.

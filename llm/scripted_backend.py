@@ -18,10 +18,12 @@ from llm import demo_answers
 from llm.errors import ShuttingDownError
 from llm.script import Script
 from llm.script_file import read_script_file
+from llm.stop_strings import StopStrings
 from llm.types import (
     BackendStatus,
     CancelToken,
     Delta,
+    DeltaKind,
     Finish,
     GenerationRequest,
     Message,
@@ -152,6 +154,8 @@ class ScriptedBackend:
         interval_s = 1 / script.tokens_per_s if script.tokens_per_s else 0.0
         shortest_s = SHORTEST_WAIT_S if interval_s < SHORTEST_WAIT_S else 0.0
         told = 0
+        cutter = StopStrings(request.params.stop)
+        last_kind: DeltaKind = "text"
         reason: Literal["stop", "length", "abort"] = script.finish_reason
         wake.wait(max(0.0, first_at_s - now_s()))
         for kind, piece in script.pieces(question):
@@ -165,14 +169,23 @@ class ScriptedBackend:
             if told == request.params.max_tokens:
                 reason = "length"
                 break
-            yield Delta(piece, kind)
+            if kind != last_kind and (held := cutter.flush()):
+                yield Delta(held, last_kind)
+            last_kind = kind
+            if certain := cutter.push(piece):
+                yield Delta(certain, kind)
             told += 1
+            if cutter.found:
+                reason = "stop"
+                break
         else:
             self._mishap(script, told, wake)
         if wake.is_set():
             if not cancel.cancelled:
                 raise ShuttingDownError()
             reason = "abort"
+        elif held := cutter.flush():
+            yield Delta(held, last_kind)
         prompt_tokens = sum(1 + len(message.content) // 4 for message in request.messages)
         yield Finish(reason, Usage(prompt_tokens, told) if script.usage else Usage())
 

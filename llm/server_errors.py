@@ -27,6 +27,7 @@ from llm.errors import (
     ServerHostUnknownError,
     ServerKeyError,
     ServerModelUnknownError,
+    ServerParameterError,
     ServerTimeoutError,
     ServerTlsError,
     ServerUnreachableError,
@@ -34,6 +35,8 @@ from llm.errors import (
     Value,
 )
 from llm.fault_log import log_fault
+from llm.parameter_errors import named_parameters
+from llm.types import OPTIONAL_PARAMS
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +56,9 @@ _PROMPT = (
     re.compile(r"prompt \(length (\d+)\)", re.IGNORECASE),
     re.compile(r"requested (\d+) tokens", re.IGNORECASE),
 )
+_NAMEABLE = (*OPTIONAL_PARAMS, "stream_options")
+# Source: OpenAI's newer models. Other complaints about max_tokens are about its value.
+_OTHER_LIMIT = re.compile(r"\buse\W+max_completion_tokens", re.IGNORECASE)
 _NO_SUCH_MODEL = re.compile(r"model\b.{0,200}\b(?:does not exist|not found)", re.I | re.S)
 
 
@@ -88,31 +94,35 @@ class ServerErrors:
     connect_timeout_s: float
 
     def from_status(
-        self, status: int, body: object, retry_after: str | None, model: str
+        self, status: int, body: object, retry_after: str | None, asked: Mapping[str, object]
     ) -> LLMError:
-        """The error of an HTTP status, or of an error object that names one."""
+        """The error of an HTTP status, or of an error object that names one.
+
+        Args:
+            asked: the request's body.
+        """
         message = _message(body)
         if status < 400:  # a redirect: the question and the key are for this address only
             return ServerGarbageError(url=self.url)
         if status in (401, 403):
             return ServerKeyError(url=self.url)
         if _NO_SUCH_MODEL.search(message) or (status == 404 and "model" in message.lower()):
-            return ServerModelUnknownError(url=self.url, model=model)
+            return ServerModelUnknownError(url=self.url, model=str(asked.get("model", "")))
         if status in (408, 429, 503):
             return ServerBusyError(url=self.url, seconds=_seconds(retry_after))
         if status >= 500:
             return ServerFaultError(url=self.url, status=status)
         if status in (400, 409, 413, 422):
-            return _overflow(message) or NotAllowedError(reason=self.scrub(message, status))
+            return _overflow(message) or self._refusal(body, message, status, asked)
         return ServerGarbageError(url=self.url)
 
-    def from_stream(self, body: object, model: str) -> LLMError:
+    def from_stream(self, body: object, asked: Mapping[str, object]) -> LLMError:
         """The error of an error object inside a stream."""
         code = body.get("code") if isinstance(body, Mapping) else None
         if isinstance(code, str) and code.isdigit():
             code = int(code)
         if isinstance(code, int) and 400 <= code < 500:
-            return self.from_status(code, body, None, model)
+            return self.from_status(code, body, None, asked)
         return _overflow(_message(body)) or ServerFaultError(url=self.url, status=0)
 
     def from_socket(self, error: BaseException) -> LLMError:
@@ -138,6 +148,17 @@ class ServerErrors:
             return ConnectionLostError(url=self.url)
         log_fault(logger, "Asking the server failed", error)
         return InternalError(kind=type(error).__name__)
+
+    def _refusal(
+        self, body: object, message: str, status: int, asked: Mapping[str, object]
+    ) -> LLMError:
+        reason = self.scrub(message, status)
+        if status in (400, 422):
+            other_limit = "max_tokens" in asked and _OTHER_LIMIT.search(message)
+            sent = [name for name in _NAMEABLE if name in asked]
+            if named := (("max_tokens",) if other_limit else named_parameters(body, message, sent)):
+                return ServerParameterError(url=self.url, parameter=", ".join(named), reason=reason)
+        return NotAllowedError(reason=reason)
 
     def scrub(self, message: str, status: int) -> str:
         """A server's own words, short and without secrets."""
@@ -186,7 +207,18 @@ def _message(body: object) -> str:
             if words := _message(body.get(key)):
                 return words
         return ""
-    return json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, list) else ""
+    return "; ".join(map(_entry, body)) if isinstance(body, list) else ""
+
+
+def _entry(entry: object) -> str:
+    """One of several complaints. pydantic's repeats the value, which may be the conversation."""
+    if isinstance(entry, Mapping) and isinstance(entry.get("msg"), str):
+        loc = entry.get("loc")
+        place = (
+            ".".join(str(part) for part in loc if part != "body") if isinstance(loc, list) else ""
+        )
+        return f"{place}: {entry['msg']}" if place else str(entry["msg"])
+    return json.dumps(entry, ensure_ascii=False, default=str)
 
 
 def _overflow(message: str) -> LLMError | None:

@@ -6,6 +6,7 @@ Every field can be set as `STEADY_CHAT_<NAME>` or in `steady_chat.toml` (another
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,10 +22,18 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from llm.errors import Reason, SettingsError
+from llm.errors import Reason, SettingsError, Value
 from llm.reasons import WrongValueError, first_wrong, reading_failed
 from llm.settings_files import DOTENV, PREFIX, place_of, read_settings_file, warn_of_unknown
-from llm.types import MAX_SEED
+from llm.types import (
+    MAX_PENALTY,
+    MAX_REPETITION_PENALTY,
+    MAX_SEED,
+    MAX_STOP_CHARS,
+    MAX_STOP_STRINGS,
+    MAX_TOP_K,
+    stop_strings_fit,
+)
 
 BackendName = Literal["local", "vllm", "scripted"]
 
@@ -124,6 +133,37 @@ class Settings(BaseSettings):
     seed: int | None = Field(
         None, ge=0, le=MAX_SEED, description="The sidebar's seed at first; empty varies."
     )
+    top_k: int | None = Field(
+        None,
+        ge=0,
+        le=MAX_TOP_K,
+        description="The sidebar's value at first, as the next four; empty leaves it to the server or the model.",
+    )
+    min_p: float | None = Field(
+        None, ge=0, le=1, description="0 to 1; a share of the likeliest token's probability."
+    )
+    repetition_penalty: float | None = Field(
+        None,
+        ge=0.01,
+        le=MAX_REPETITION_PENALTY,
+        description="Up to 10; above 1 puts off what the conversation has already.",
+    )
+    presence_penalty: float | None = Field(
+        None,
+        ge=-MAX_PENALTY,
+        le=MAX_PENALTY,
+        description="-2 to 2; above 0 puts off what the answer has already.",
+    )
+    frequency_penalty: float | None = Field(
+        None,
+        ge=-MAX_PENALTY,
+        le=MAX_PENALTY,
+        description="-2 to 2; the same, for each time that the answer has it.",
+    )
+    stop: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description='The sidebar\'s stop strings at first: one as it is, or several as a list, `["###", "\\nUser:"]`.',
+    )
     max_question_chars: int = Field(
         400_000, ge=1, le=10_000_000, description="A longer question is refused."
     )
@@ -142,7 +182,38 @@ class Settings(BaseSettings):
             raise WrongValueError(Reason("reason-no-backend"))
         return tuple(dict.fromkeys(value))
 
-    @field_validator("threads", "seed", "scripts_file", "vllm_api_key", mode="before")
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _one_or_a_list(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if value.startswith("["):
+            try:
+                return json.loads(value)
+            except ValueError:
+                raise WrongValueError(Reason("reason-not-json")) from None
+        return (value,) if value else ()
+
+    @field_validator("stop")
+    @classmethod
+    def _few_and_short(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not stop_strings_fit(value):
+            limits: dict[str, Value] = {"limit": MAX_STOP_STRINGS, "chars": MAX_STOP_CHARS}
+            raise WrongValueError(Reason("reason-stop-strings", limits))
+        return value
+
+    @field_validator(
+        "threads",
+        "seed",
+        "top_k",
+        "min_p",
+        "repetition_penalty",
+        "presence_penalty",
+        "frequency_penalty",
+        "scripts_file",
+        "vllm_api_key",
+        mode="before",
+    )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
@@ -170,6 +241,8 @@ class Settings(BaseSettings):
 def _shown(name: str, value: object) -> str:
     if value is None:
         return ""
+    if name == "stop":
+        return json.dumps(value, ensure_ascii=False) if value else ""
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     if isinstance(value, bool):

@@ -9,10 +9,10 @@ import math
 import threading
 import uuid
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol
 
-from llm.errors import InvalidParameterError, LLMError
+from llm.errors import InvalidParameterError, LLMError, StopStringsError
 
 Role = Literal["system", "user", "assistant"]
 DeltaKind = Literal["text", "reasoning"]
@@ -20,6 +20,14 @@ FinishReason = Literal["stop", "length", "abort", "error"]
 BackendPhase = Literal["idle", "fetching", "converting", "loading", "warming", "ready", "failed"]
 
 MAX_SEED = 2**32 - 1
+MAX_TOP_K = 1_000_000
+MAX_REPETITION_PENALTY = 10
+MAX_PENALTY = 2
+"""Of presence and frequency, either way. Source: the OpenAI API; vLLM, sampling_params.py."""
+
+MAX_STOP_STRINGS = 4
+"""Source: the OpenAI API's limit; vLLM's too (VLLM_MAX_STOP_STRINGS)."""
+MAX_STOP_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +40,78 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How the next token is chosen and when to stop.
+    """How the next token is chosen and when to stop; names and meanings are vLLM's.
+
+    None, and no stop strings, leave a parameter out: a server isn't told of it, and the server's
+    or the model's own value counts. That is not the same as the value that has no effect: a top_k
+    of 0 also switches off what a model's own generation config says.
 
     Args:
         temperature: 0 (greedy) to 2.
         top_p: nucleus mass, over 0 and up to 1.
         max_tokens: the most tokens the answer may have, at least 1.
-        seed: 0 to 2**32 - 1, or None for a different answer each time.
+        seed: 0 to 2**32 - 1; left out gives a different answer each time.
+        top_k: how many of the likeliest tokens are considered; 0 is all.
+        min_p: the least share of the likeliest token's probability, 0 to 1.
+        repetition_penalty: over 0 and up to 10; above 1 puts off tokens of prompt and answer.
+        presence_penalty: -2 to 2; above 0 puts off tokens that the answer has.
+        frequency_penalty: -2 to 2; the same for each time that the answer has them.
+        stop: strings before which the answer ends; at most 4, of at most 200 characters each.
 
     Raises:
         InvalidParameterError: a value is outside its range.
     """
 
-    temperature: float = 0.7
-    top_p: float = 0.95
+    temperature: float | None = 0.7
+    top_p: float | None = 0.95
     max_tokens: int = 512
     seed: int | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _require("temperature", self.temperature, 0, 2)
         _require("top_p", self.top_p, 0, 1, above_low=True)
         _require("max_tokens", self.max_tokens, 1, 1_000_000)
-        if self.seed is not None:
-            _require("seed", self.seed, 0, MAX_SEED)
+        _require("seed", self.seed, 0, MAX_SEED)
+        _require("top_k", self.top_k, 0, MAX_TOP_K)
+        _require("min_p", self.min_p, 0, 1)
+        _require(
+            "repetition_penalty",
+            self.repetition_penalty,
+            0,
+            MAX_REPETITION_PENALTY,
+            above_low=True,
+        )
+        _require("presence_penalty", self.presence_penalty, -MAX_PENALTY, MAX_PENALTY)
+        _require("frequency_penalty", self.frequency_penalty, -MAX_PENALTY, MAX_PENALTY)
+        if not stop_strings_fit(self.stop):
+            raise StopStringsError(limit=MAX_STOP_STRINGS, chars=MAX_STOP_CHARS)
+
+    def given(self) -> dict[str, Any]:
+        """The parameters that aren't left out, by their names."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value not in (None, ())}
 
 
-def _require(name: str, value: float, low: float, high: float, *, above_low: bool = False) -> None:
+OPTIONAL_PARAMS = tuple(each.name for each in fields(SamplingParams) if each.name != "max_tokens")
+"""The parameters that may be left out."""
+
+
+def stop_strings_fit(stop: tuple[str, ...]) -> bool:
+    """Whether these stop strings are neither too many nor too long, and none is empty."""
+    return len(stop) <= MAX_STOP_STRINGS and all(0 < len(one) <= MAX_STOP_CHARS for one in stop)
+
+
+def _require(
+    name: str, value: float | None, low: float, high: float, *, above_low: bool = False
+) -> None:
+    if value is None:
+        return
     fits = math.isfinite(value) and low <= value <= high and not (above_low and value == low)
     if not fits:
         raise InvalidParameterError(parameter=name, value=value, low=low, high=high)

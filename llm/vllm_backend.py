@@ -15,13 +15,13 @@ from llm.chat_chunks import ChunkReader
 from llm.errors import (
     ConnectionLostError,
     LLMError,
-    NotAllowedError,
     ServerFaultError,
     ServerGarbageError,
     ServerHostUnknownError,
     ServerKeyError,
     ServerModelUnknownError,
     ServerNoModelError,
+    ServerParameterError,
     ServerTimeoutError,
     ServerTlsError,
     ServerUnreachableError,
@@ -42,8 +42,22 @@ PIECES_WAITING = 256
 
 _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
 _FREE_WITHIN_S = 1.0
+_MOST_AMENDMENTS = 3
 _TURN_CHUNKS = 16  # then other requests, and a cancel, have a turn: buffered chunks never wait
 _DOWN = (ServerUnreachableError, ServerHostUnknownError, ServerTlsError, ServerKeyError)
+
+
+def _respell(body: dict[str, Any], name: str) -> bool:
+    """Say another way, or leave out, what a server doesn't know; whether that could be done."""
+    if name not in body:
+        return False
+    if name == "max_tokens":
+        body["max_completion_tokens"] = body.pop(name)
+    elif name == "stream_options":
+        del body[name]  # the token counts are lost, the answer isn't
+    else:
+        return False
+    return True
 
 
 class VllmBackend:
@@ -86,6 +100,7 @@ class VllmBackend:
         self.url = self._client.url
         self._model = model
         self._listed: str = ""
+        self._refused: set[str] = set()  # fields of the body that this server doesn't know
         self._connect_timeout_s = connect_timeout_s
         self._first_token_timeout_s = first_token_timeout_s
         self._idle_timeout_s = idle_timeout_s
@@ -165,40 +180,53 @@ class VllmBackend:
 
         Each attempt's reader is added to `attempts`; only one before the first text is repeated.
         """
-        body: dict[str, Any] = {
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
-            "temperature": request.params.temperature,
-            "top_p": request.params.top_p,
-            "max_tokens": request.params.max_tokens,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        if request.params.seed is not None:
-            body["seed"] = request.params.seed
+        body = self._body(request)
         try:
             body["model"] = (
                 self._model or self._listed or await self._first_model(self._first_token_timeout_s)
             )
-            try:
-                return await self._read(body, pieces, attempts)
-            except ServerModelUnknownError:
-                if attempts[-1].text_seen:
-                    raise
-                # The server may have been started again with another model.
-                listed = "" if self._model else await self._first_model(self._first_token_timeout_s)
-                if listed in ("", body["model"]):
-                    raise
-                body["model"] = listed
-            except NotAllowedError as error:
-                # A server that is told no number gives the answer all the room that is left.
-                if attempts[-1].text_seen or not only_the_answer_is_too_long(error):
-                    raise
-                del body["max_tokens"]
+            for _ in range(_MOST_AMENDMENTS):
+                try:
+                    return await self._read(body, pieces, attempts)
+                except LLMError as error:
+                    if attempts[-1].text_seen or not await self._amend(body, error):
+                        raise
             return await self._read(body, pieces, attempts)
         except LLMError as error:
             if isinstance(error, _DOWN):
                 self._state.fails(error)
             raise
+
+    def _body(self, request: GenerationRequest) -> dict[str, Any]:
+        """The request as JSON, but for the model. What is left out isn't sent."""
+        body: dict[str, Any] = {
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **request.params.given(),
+        }
+        for name in self._refused:
+            _respell(body, name)
+        return body
+
+    async def _amend(self, body: dict[str, Any], error: LLMError) -> bool:
+        """Change what the server refused, where that takes nothing from what was asked for."""
+        if isinstance(error, ServerModelUnknownError):
+            # The server may have been started again with another model.
+            listed = "" if self._model else await self._first_model(self._first_token_timeout_s)
+            if listed in ("", body["model"]):
+                return False
+            body["model"] = listed
+            return True
+        if only_the_answer_is_too_long(error):
+            # A server that is told no number gives the answer all the room that is left.
+            limits = [body.pop(name, None) for name in ("max_tokens", "max_completion_tokens")]
+            return any(limits)
+        if isinstance(error, ServerParameterError):
+            named = [name for name in error.parameters if _respell(body, name)]
+            self._refused.update(named)
+            return bool(named)
+        return False
 
     async def _read(
         self, body: dict[str, Any], pieces: Handover[Delta, Finish], attempts: list[ChunkReader]
@@ -222,14 +250,14 @@ class VllmBackend:
                         watch.reschedule(now_s() + self._idle_timeout_s)
                         self._state.answers(body["model"])
                     if reader.error is not None:
-                        raise self._client.told(reader.error, body["model"])
+                        raise self._client.told(reader.error, body)
                     if reader.finish_reason is not None:
                         watch.reschedule(now_s() + min(_AFTER_FINISH_S, self._idle_timeout_s))
         except Exception as fault:  # noqa: BLE001  the boundary: only LLMErrors leave
             # Once the server has said how it ended, nothing can be wrong with the answer.
             if reader.finish_reason is None:
                 late = self._silence(reader) if watch.expired() else None
-                late = late or self._client.translated(fault, body["model"])
+                late = late or self._client.translated(fault, body)
                 raise late from self._client.cause(fault)
         if reader.finish_reason in (None, "abort"):
             kind = ConnectionLostError if reader.text_seen else ServerGarbageError

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -82,7 +82,7 @@ class VllmClient:
         except Exception as fault:
             if watch.expired():
                 raise ServerTimeoutError(url=self.url, seconds=said_s(limit_s)) from fault
-            raise self.translated(fault, "") from self.cause(fault)
+            raise self.translated(fault, {}) from self.cause(fault)
         models = told.get("data") if isinstance(told, dict) else None
         if not isinstance(models, list):
             raise ServerGarbageError(url=self.url)
@@ -98,8 +98,8 @@ class VllmClient:
         hide = isinstance(error, LLMError) or self._errors.tells_secret(error)
         return None if hide else error
 
-    def translated(self, error: Exception, model: str) -> LLMError:
-        """The tree's error for whatever the vendor or the socket raised."""
+    def translated(self, error: Exception, asked: Mapping[str, object]) -> LLMError:
+        """The tree's error for whatever the vendor or the socket raised over this body."""
         if isinstance(error, LLMError):
             return error
         if isinstance(error, ImportError):
@@ -108,14 +108,14 @@ class VllmClient:
 
         if isinstance(error, APIStatusError):
             retry_after = error.response.headers.get("retry-after")
-            return self._errors.from_status(error.status_code, error.body, retry_after, model)
+            return self._errors.from_status(error.status_code, error.body, retry_after, asked)
         if type(error) is APIError:  # an error object inside the stream
-            return self._errors.from_stream(error.body, model)
+            return self._errors.from_stream(error.body, asked)
         return self._errors.from_socket(error)
 
-    def told(self, error_object: object, model: str) -> LLMError:
+    def told(self, error_object: object, asked: Mapping[str, object]) -> LLMError:
         """The tree's error for an error object that came in place of a chunk."""
-        return self._errors.from_stream(error_object, model)
+        return self._errors.from_stream(error_object, asked)
 
     def _connected(self) -> AsyncOpenAI:
         """The client, made at the first use."""

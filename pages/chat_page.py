@@ -8,9 +8,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from llm.conversations import Turn
-from llm.errors import LLMError
+from llm.errors import LLMError, ServerParameterError
 from llm.plain_markdown import plain
-from llm.types import Backend
+from llm.types import OPTIONAL_PARAMS, Backend
 from ui import resources
 from ui.answer_view import AnswerView
 from ui.backend_status import StatusPlace, draw_phases, watch
@@ -19,7 +19,7 @@ from ui.language import say, say_error
 from ui.live_answer import follow
 from ui.paint_probe import paint_meter
 from ui.scroll_follower import follow_the_end
-from ui.sidebar import choices
+from ui.sidebar import choices, leave_out
 from ui.turns import draw_answer, draw_question, forget_blocks_except
 
 SHOWN_TURNS = 15
@@ -49,6 +49,11 @@ def _ask_again(turn_id: str) -> None:
         _accepted()
     except LLMError as error:
         st.session_state.refused = error
+
+
+def _ask_again_without(turn_id: str, names: tuple[str, ...]) -> None:
+    leave_out(names)
+    _ask_again(turn_id)
 
 
 def _accepted() -> None:
@@ -99,13 +104,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
             draw_phases(setup_place, status)
     running = _draw_history(history, earlier_place, turns, at_rest=job is None)
     if job is None and turns and _worth_another_try(turns[-1]):
-        again_place.button(
-            say("chat-ask-again"),
-            key="ask_again",
-            icon=":material/refresh:",
-            on_click=_ask_again,
-            args=(turns[-1].turn_id,),
-        )
+        _offer_another_try(again_place, turns[-1])
     _draw_bottom(here, job.request.request_id if job is not None else None)
     follow_the_end(st.session_state.get("asked", 0))
 
@@ -183,4 +182,34 @@ def _draw_bottom(here: str, running_turn: str | None) -> None:
 
 
 def _worth_another_try(turn: Turn) -> bool:
-    return turn.state == "ended" and turn.error is not None and turn.error.retryable
+    return turn.state == "ended" and (
+        (turn.error is not None and turn.error.retryable) or bool(_refused_params(turn))
+    )
+
+
+def _refused_params(turn: Turn) -> tuple[str, ...]:
+    """The parameters that the server refused and that may be left out."""
+    if not isinstance(turn.error, ServerParameterError):
+        return ()
+    return tuple(name for name in turn.error.parameters if name in OPTIONAL_PARAMS)
+
+
+def _offer_another_try(place: DeltaGenerator, turn: Turn) -> None:
+    """Ask again as the sidebar stands, or without what the server refused."""
+    refused = _refused_params(turn)
+    with place.container(horizontal=True):
+        if refused:
+            st.button(
+                say("chat-ask-again-without", parameter=", ".join(refused)),
+                key="ask_again_without",
+                icon=":material/refresh:",
+                on_click=_ask_again_without,
+                args=(turn.turn_id, refused),
+            )
+        st.button(
+            say("chat-ask-again"),
+            key="ask_again",
+            icon=None if refused else ":material/refresh:",
+            on_click=_ask_again,
+            args=(turn.turn_id,),
+        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import streamlit as st
 
@@ -11,7 +12,15 @@ from llm.catalogue import LANGUAGES
 from llm.models import EMBEDDED
 from llm.plain_markdown import plain
 from llm.settings import Settings
-from llm.types import MAX_SEED, Backend, SamplingParams
+from llm.stop_strings import read_lines, write_lines
+from llm.types import (
+    MAX_PENALTY,
+    MAX_REPETITION_PENALTY,
+    MAX_SEED,
+    MAX_TOP_K,
+    Backend,
+    SamplingParams,
+)
 from ui import resources
 from ui.backend_status import StatusPlace
 from ui.language import KEY as LANGUAGE_KEY
@@ -19,6 +28,18 @@ from ui.language import first_language, say, say_error
 
 EMBEDDED_TEMPERATURE = 0.2
 """The embedded model is tiny: warmer than this it says whatever comes to its mind."""
+
+_SLIDERS = ("temperature", "top_p")
+"""A slider always has a value: whether it is left out stands in the state's `left_out`."""
+_NUMBERS = (
+    "seed",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+)
+"""An empty field is left out."""
 
 
 class Choices(TypedDict):
@@ -34,18 +55,33 @@ def choices() -> Choices:
 
     From the session's state: a callback runs before the sidebar is drawn anew, and what was drawn
     last may be a click behind.
+
+    Raises:
+        InvalidParameterError: something typed can't be used.
     """
     state = st.session_state
     return Choices(
         backend=state.backend,
         system_prompt=state.system_prompt or "",
         params=SamplingParams(
-            temperature=state.temperature,
-            top_p=state.top_p,
             max_tokens=int(state.max_tokens),
-            seed=None if state.seed is None else int(state.seed),
+            stop=read_lines(state.stop_lines or ""),
+            **{name: None if name in state.left_out else state[name] for name in _SLIDERS},
+            **{name: state[name] for name in _NUMBERS},
         ),
     )
+
+
+def leave_out(names: Iterable[str]) -> None:
+    """Have the sidebar leave these parameters out, until somebody sets them again."""
+    state = st.session_state
+    for name in names:
+        if name in _SLIDERS:
+            state.left_out = [each for each in _SLIDERS if each in (*state.left_out, name)]
+        elif name == "stop":
+            state.stop_lines = ""
+        else:
+            state[name] = None
 
 
 def set_defaults(settings: Settings, conversation_id: str) -> None:
@@ -59,16 +95,26 @@ def set_defaults(settings: Settings, conversation_id: str) -> None:
         "temperature": EMBEDDED_TEMPERATURE if tamed else settings.temperature,
         "top_p": settings.top_p,
         "max_tokens": settings.max_tokens,
-        "seed": settings.seed,
+        "stop_lines": write_lines(settings.stop),
+        "left_out": [],
+        **{name: getattr(settings, name) for name in _NUMBERS},
     }
     turns = resources.chat().turns(conversation_id)
     if turns and turns[-1].backend in settings.backends:
         last = turns[-1]
-        defaults |= asdict(last.params)
+        defaults |= _controls(last.params)
         defaults |= {"backend": last.backend, "system_prompt": last.system_prompt}
     defaults["first_max_tokens"] = defaults.pop("max_tokens")
     for key, value in defaults.items():
         st.session_state.setdefault(key, value)
+
+
+def _controls(params: SamplingParams) -> dict[str, Any]:
+    """These parameters as the state of the controls. A slider that is left out stays as it is."""
+    values = asdict(params)
+    left_out = [name for name in _SLIDERS if values[name] is None]
+    values |= {"left_out": left_out, "stop_lines": write_lines(values.pop("stop"))}
+    return {name: value for name, value in values.items() if name not in left_out}
 
 
 def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, StatusPlace]:
@@ -105,20 +151,9 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Sta
             max_chars=None,
             height=96,
         )
-        st.slider(
-            say("sidebar-temperature"),
-            0.0,
-            2.0,
-            step=0.05,
-            key="temperature",
-            help=say("sidebar-temperature-help"),
-        )
-        st.slider(
-            say("sidebar-top-p"), 0.01, 1.0, step=0.01, key="top_p", help=say("sidebar-top-p-help")
-        )
-        left, right = st.columns(2)
+        _slider("temperature", 0.0, 2.0, 0.05)
         # Its first value is an argument, not state: emptied, the field returns to it, not to 1.
-        left.number_input(
+        st.number_input(
             say("sidebar-max-tokens"),
             1,
             1_000_000,
@@ -126,15 +161,8 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Sta
             step=64,
             key="max_tokens",
         )
-        right.number_input(
-            say("sidebar-seed"),
-            0,
-            MAX_SEED,
-            step=1,
-            key="seed",
-            placeholder=say("sidebar-seed-hint"),
-            help=say("sidebar-seed-help"),
-        )
+        with st.expander(say("sidebar-more")):
+            _more_parameters()
         _clear_history(conversation_id)
         st.radio(
             "Language / 语言",
@@ -144,6 +172,67 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Sta
             horizontal=True,
         )
     return backend, status_place
+
+
+def _more_parameters() -> None:
+    """What few people set."""
+    _slider("top_p", 0.01, 1.0, 0.01)
+    left, right = st.columns(2)
+    with left:
+        _number("top_k", 0, MAX_TOP_K, 1)
+        _number("presence_penalty", -float(MAX_PENALTY), float(MAX_PENALTY), 0.1)
+        _number("repetition_penalty", 0.01, float(MAX_REPETITION_PENALTY), 0.05)
+    with right:
+        _number("min_p", 0.0, 1.0, 0.01)
+        _number("frequency_penalty", -float(MAX_PENALTY), float(MAX_PENALTY), 0.1)
+        _number("seed", 0, MAX_SEED, 1)
+    st.text_area(
+        say("sidebar-stop"),
+        key="stop_lines",
+        height=68,
+        placeholder=say("sidebar-stop-hint"),
+        help=say("sidebar-stop-help"),
+    )
+    st.pills(
+        say("sidebar-left-out"),
+        _SLIDERS,
+        selection_mode="multi",
+        key="left_out",
+        format_func=lambda name: say(_word(name)),
+        help=say("sidebar-left-out-help"),
+    )
+
+
+def _word(name: str) -> str:
+    return f"sidebar-{name.replace('_', '-')}"
+
+
+def _slider(name: str, low: float, high: float, step: float) -> None:
+    left_out = name in st.session_state.left_out
+    label = say(_word(name))
+    st.slider(
+        say("sidebar-not-sent", parameter=label) if left_out else label,
+        low,
+        high,
+        step=step,
+        key=name,
+        disabled=left_out,
+        help=say(f"{_word(name)}-help"),
+    )
+
+
+def _number(name: str, low: float, high: float, step: float) -> None:
+    """A field that may be empty; what it holds at first is in the state."""
+    st.number_input(
+        say(_word(name)),
+        low,
+        high,
+        value=None,
+        step=step,
+        key=name,
+        placeholder=say("sidebar-seed-hint" if name == "seed" else "sidebar-default-hint"),
+        help=say(f"{_word(name)}-help"),
+    )
 
 
 def _clear_history(conversation_id: str) -> None:
