@@ -122,12 +122,13 @@ def usage_chunk(prompt: int, completion: int) -> dict[str, Any]:
 
 
 def saying(pieces: Iterable[str], *, gap_s: float = 0.0, finish: str | None = "stop") -> Handler:
-    """A handler that behaves: role first, pieces, finish, usage, [DONE]; honours max_tokens."""
-    told = tuple(pieces)
+    """A handler that behaves: role first, pieces, finish, usage, [DONE]; honours max_tokens, stop."""
+    all_told = tuple(pieces)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.head()
         await exchange.event(chunk({"role": "assistant", "content": ""}))
+        told = before(all_told, exchange.body.get("stop") or [])
         limit = exchange.body.get("max_tokens") or len(told)
         for piece in told[:limit]:
             await exchange.say(piece)
@@ -139,6 +140,18 @@ def saying(pieces: Iterable[str], *, gap_s: float = 0.0, finish: str | None = "s
         await exchange.end()
 
     return handler
+
+
+def before(pieces: tuple[str, ...], stop: list[str]) -> tuple[str, ...]:
+    """The pieces up to the first stop string, as a server cuts them."""
+    text = "".join(pieces)
+    end = min((text.index(one) for one in stop if one in text), default=len(text))
+    kept, at = [], 0
+    for piece in pieces:
+        if at < end:
+            kept.append(piece[: end - at])
+        at += len(piece)
+    return tuple(kept)
 
 
 def refusing(status: int, body: object, **headers: str) -> Handler:

@@ -14,9 +14,11 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from llm.types import BackendStatus
+from tests.protocol_server import Exchange, Handler, ProtocolServer, refusing, saying
 from ui import resources
 
 ROOT = Path(__file__).parents[1]
+FURTHER = ("top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
 
 
 @pytest.fixture
@@ -107,6 +109,103 @@ def test_the_sidebar_begins_with_the_settings(settings: pytest.MonkeyPatch) -> N
     assert app.text_area(key="system_prompt").label == "系统提示词"
 
 
+def test_the_sidebars_further_parameters_begin_with_the_settings_too(
+    settings: pytest.MonkeyPatch,
+) -> None:
+    assert [page().run().number_input(key=name).value for name in FURTHER] == [None] * 5
+    st.cache_resource.clear()
+    for name, value in (("TOP_K", "2"), ("MIN_P", "1"), ("PRESENCE_PENALTY", "-1")):
+        settings.setenv(f"STEADY_CHAT_{name}", value)
+    settings.setenv("STEADY_CHAT_STOP", '["###", "\\nUser:"]')
+    app = page().run()
+    assert [app.number_input(key=name).value for name in FURTHER] == [2, 1, None, -1, None]
+    assert app.text_area(key="stop_lines").value == "###\n\\nUser:"
+
+
+def test_what_the_sidebar_says_is_asked_and_restored_with_the_conversation(
+    settings: pytest.MonkeyPatch,
+) -> None:
+    app = page().run()
+    app.number_input(key="top_k").set_value(20)
+    app.number_input(key="repetition_penalty").set_value(1.1)
+    app.text_area(key="stop_lines").set_value("there\n\\n\n")
+    app.pills(key="left_out").set_value(["temperature"])
+    app.chat_input[0].set_value("Hello there, you").run()
+    assert not app.exception
+    assert "You asked: Hello " in [markdown.value.rstrip() + " " for markdown in app.markdown]
+    here = app.query_params["c"]
+    (turn,) = resources.chat().turns(here[0] if isinstance(here, list) else here)
+    assert turn.params.given() == {
+        "top_p": 0.95,
+        "max_tokens": 512,
+        "top_k": 20,
+        "repetition_penalty": 1.1,
+        "stop": ("there", "\n"),
+    }
+    other = page()
+    other.query_params["c"] = here
+    other.run()
+    assert other.number_input(key="top_k").value == 20
+    assert other.number_input(key="min_p").value is None
+    assert other.text_area(key="stop_lines").value == "there\n\\n"
+    assert other.slider(key="temperature").disabled
+    assert other.slider(key="temperature").label == "Temperature (not sent)"
+    assert not other.slider(key="top_p").disabled
+
+
+def test_too_many_stop_strings_are_said_and_the_question_is_kept(
+    settings: pytest.MonkeyPatch,
+) -> None:
+    app = page().run()
+    app.text_area(key="stop_lines").set_value("a\nb\nc\nd\ne")
+    app.chat_input[0].set_value("Hello").run()
+    assert not app.exception
+    assert "At most 4 stop strings" in app.warning[0].value
+    assert app.chat_input[0].value == "Hello"
+
+
+def picky(*names: str) -> Handler:
+    """Refuses the first of these parameters that a request has."""
+
+    async def handler(exchange: Exchange) -> None:
+        for name in names:
+            if name in exchange.body:
+                error = {"message": f"Unrecognized argument: {name}", "param": name}
+                await refusing(400, {"error": error})(exchange)
+                return
+        await saying(["Without."])(exchange)
+
+    return handler
+
+
+def test_what_a_server_refuses_can_be_left_out_with_a_press(settings: pytest.MonkeyPatch) -> None:
+    with ProtocolServer() as server:
+        server.when("Hello", picky("top_k", "stop", "temperature"))
+        settings.setenv("STEADY_CHAT_BACKENDS", "vllm")
+        settings.setenv("STEADY_CHAT_VLLM_BASE_URL", server.url)
+        settings.setenv("STEADY_CHAT_VLLM_API_KEY", "")
+        settings.setenv("STEADY_CHAT_TOP_K", "20")
+        settings.setenv("STEADY_CHAT_STOP", "###")
+        app = page().run()
+        app.chat_input[0].set_value("Hello").run()
+        for name in ("top_k", "stop", "temperature"):
+            assert not app.exception
+            assert f"doesn’t take {name} as it is" in app.error[0].value.replace("\\", "")
+            assert app.button(key="ask_again").label == "Ask again"
+            again = app.button(key="ask_again_without")
+            assert again.label == f"Ask again without {name}"
+            again.click().run()
+        assert not app.exception
+        assert "Without." in [markdown.value for markdown in app.markdown]
+        assert not app.error
+        assert [button.key for button in app.button if "ask_again" in str(button.key)] == []
+        assert app.number_input(key="top_k").value is None
+        assert app.text_area(key="stop_lines").value == ""
+        assert app.slider(key="temperature").disabled
+        assert len(server.exchanges) == 4
+        assert "top_p" in server.exchanges[3].body
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [
@@ -114,6 +213,12 @@ def test_the_sidebar_begins_with_the_settings(settings: pytest.MonkeyPatch) -> N
         ("TOP_P", ["0.01", "1"]),
         ("MAX_TOKENS", ["1", "1000000"]),
         ("SEED", ["0", "4294967295"]),
+        ("TOP_K", ["", "0", "1000000"]),
+        ("MIN_P", ["0", "1"]),
+        ("REPETITION_PENALTY", ["0.01", "10"]),
+        ("PRESENCE_PENALTY", ["-2", "2"]),
+        ("FREQUENCY_PENALTY", ["-2", "2"]),
+        ("STOP", ["", "###", '["a", "b"]']),
     ],
 )
 def test_the_sidebar_takes_whatever_the_settings_allow(

@@ -15,6 +15,7 @@ from llm.errors import LLMError, ShuttingDownError
 from llm.script import Script
 from llm.scripted_backend import ScriptedBackend
 from llm.types import (
+    OPTIONAL_PARAMS,
     Backend,
     CancelToken,
     Delta,
@@ -147,8 +148,10 @@ def backend(case: Case) -> Backend:
     return case.backend
 
 
-def ask(question: str, *, max_tokens: int = 400, temperature: float = 0.0) -> GenerationRequest:
-    params = SamplingParams(temperature=temperature, max_tokens=max_tokens, seed=7)
+def ask(
+    question: str, *, max_tokens: int = 400, temperature: float = 0.0, stop: tuple[str, ...] = ()
+) -> GenerationRequest:
+    params = SamplingParams(temperature=temperature, max_tokens=max_tokens, seed=7, stop=stop)
     return GenerationRequest((Message("user", question),), params)
 
 
@@ -209,6 +212,45 @@ def test_max_tokens_is_the_most_there_is(backend: Backend, limit: int) -> None:
     assert finish.reason == "length"
     assert finish.usage.completion_tokens == limit
     assert len(items) <= limit + 1 + 1  # a held-back character may come by itself
+
+
+@pytest.mark.parametrize(("at", "length"), [(0, 1), (1, 4), (5, 2), (9, 6)])
+def test_an_answer_ends_before_a_stop_string(backend: Backend, at: int, length: int) -> None:
+    whole = text_of(list(backend.stream(ask("hello there", max_tokens=30), CancelToken())))
+    stop = whole[at : at + length]
+    assert len(stop) == length
+    request = ask("hello there", max_tokens=30, stop=("never said", stop))
+    items = list(backend.stream(request, CancelToken()))
+    finish = assert_is_an_answer(items)
+    assert text_of(items) == whole[: whole.index(stop)]
+    assert finish.reason == "stop"
+
+
+def test_a_stop_string_that_never_comes_changes_nothing(backend: Backend) -> None:
+    whole = text_of(list(backend.stream(ask("hello there", max_tokens=30), CancelToken())))
+    request = ask("hello there", max_tokens=30, stop=(whole[-2:] + "§", "never said"))
+    assert text_of(list(backend.stream(request, CancelToken()))) == whole
+
+
+def test_every_parameter_is_taken(backend: Backend) -> None:
+    params = SamplingParams(
+        temperature=1.0,
+        top_p=0.9,
+        max_tokens=5,
+        seed=1,
+        top_k=20,
+        min_p=0.01,
+        repetition_penalty=1.1,
+        presence_penalty=0.5,
+        frequency_penalty=0.5,
+        stop=("never said",),
+    )
+    request = GenerationRequest((Message("user", "hello"),), params)
+    assert_is_an_answer(list(backend.stream(request, CancelToken())))
+    left_out: dict[str, object] = dict.fromkeys(OPTIONAL_PARAMS) | {"stop": ()}
+    bare = SamplingParams(max_tokens=5, **left_out)  # type: ignore[arg-type]
+    request = GenerationRequest((Message("user", "hello"),), bare)
+    assert_is_an_answer(list(backend.stream(request, CancelToken())))
 
 
 def test_characters_arrive_whole(case: Case) -> None:

@@ -31,6 +31,7 @@ from llm.errors import (
     ServerKeyError,
     ServerModelUnknownError,
     ServerNoModelError,
+    ServerParameterError,
     ServerTimeoutError,
     ServerTlsError,
     ServerUnreachableError,
@@ -137,6 +138,37 @@ def test_the_request_says_all_that_was_asked(server: ProtocolServer, backend: Vl
 def test_no_seed_is_sent_where_none_is_wanted(server: ProtocolServer, backend: VllmBackend) -> None:
     answer(backend)
     assert "seed" not in server.exchanges[0].body
+
+
+SAMPLING: dict[str, object] = {
+    "temperature": 0.5,
+    "top_p": 0.5,
+    "seed": 42,
+    "top_k": 20,
+    "min_p": 0.05,
+    "repetition_penalty": 1.1,
+    "presence_penalty": 0.5,
+    "frequency_penalty": -0.5,
+}
+
+
+def test_every_parameter_is_sent_by_its_name(server: ProtocolServer, backend: VllmBackend) -> None:
+    answer(backend, stop=("###", "\nUser:"), **SAMPLING)
+    body = server.exchanges[0].body
+    assert {name: body[name] for name in SAMPLING} == SAMPLING
+    assert body["stop"] == ["###", "\nUser:"]
+
+
+def test_a_parameter_that_is_left_out_is_not_sent(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    answer(backend)
+    usual = {"model", "messages", "stream", "stream_options", "max_tokens", "temperature", "top_p"}
+    assert set(server.exchanges[0].body) == usual
+    answer(backend, **dict.fromkeys(SAMPLING))
+    assert set(server.exchanges[1].body) == usual - {"temperature", "top_p"}
+    answer(backend, top_k=0, presence_penalty=0)
+    assert set(server.exchanges[2].body) == usual | {"top_k", "presence_penalty"}
 
 
 def test_openais_own_environment_goes_nowhere(
@@ -660,6 +692,79 @@ def test_the_values_of_a_refusal_are_the_servers(
     assert reason.startswith("no such parameter xxx")
     assert len(reason) == 300
     assert failure(backend, "mute")[1].values == {"reason": "HTTP 400"}
+
+
+def refusing_fields(*names: str, words: str = "Unrecognized request argument") -> Handler:
+    """Refuses the first of these that the request has; otherwise answers."""
+
+    async def handler(exchange: Exchange) -> None:
+        for name in names:
+            if name in exchange.body:
+                body = {"error": {"message": f"{words} supplied: {name}", "param": name}}
+                await refusing(400, body)(exchange)
+                return
+        await saying(["all ", "right"])(exchange)
+
+    return handler
+
+
+@pytest.mark.parametrize("name", [*SAMPLING, "stop"])
+def test_a_refused_parameter_is_named_and_nothing_is_left_out_silently(
+    server: ProtocolServer, backend: VllmBackend, name: str
+) -> None:
+    server.when("picky", refusing_fields(name))
+    text, error = failure(backend, "picky", stop=("###",), **SAMPLING)
+    assert text == ""
+    assert type(error) is ServerParameterError
+    assert error.values["url"] == server.url
+    assert error.parameters == (name,)
+    assert len(server.exchanges) == 1, "it was asked again, silently"
+    without = {**SAMPLING, "stop": ("###",)} | {name: () if name == "stop" else None}
+    assert answer(backend, "picky", **without)[0] == "all right"
+
+
+def test_a_parameter_refused_inside_a_stream_is_named_too(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    error = {"message": "min_p must be in [0, 1]", "code": 400}
+    server.when("picky", sending({"error": error}))
+    assert type(failure(backend, "picky", min_p=0.5)[1]) is ServerParameterError
+
+
+def test_a_server_that_has_another_name_for_the_limit_is_told_by_that(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    words = "Use 'max_completion_tokens' instead; unsupported parameter"
+    server.when("newer", refusing_fields("max_tokens", words=words))
+    assert answer(backend, "newer", max_tokens=77)[0] == "all right"
+    assert "max_tokens" not in server.exchanges[1].body
+    assert server.exchanges[1].body["max_completion_tokens"] == 77
+    answer(backend, "newer", max_tokens=78)
+    assert server.exchanges[2].body["max_completion_tokens"] == 78
+    assert len(server.exchanges) == 3, "it was not remembered"
+
+
+def test_a_server_that_knows_no_stream_options_is_asked_without(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.when("older", refusing_fields("stream_options"))
+    assert answer(backend, "older")[0] == "all right"
+    assert answer(backend, "older")[0] == "all right"
+    assert ["stream_options" in exchange.body for exchange in server.exchanges] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_server_that_refuses_several_of_our_own_words_is_asked_a_few_times_only(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    words = "Use 'max_completion_tokens' instead; unsupported parameter"
+    server.when("odd", refusing_fields("stream_options"))
+    server.when("never", refusing(400, {"message": words, "param": "max_tokens"}))
+    assert type(failure(backend, "never")[1]) is NotAllowedError
+    assert len(server.exchanges) == 2
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

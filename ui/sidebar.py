@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, TypedDict
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from llm.catalogue import LANGUAGES
 from llm.models import EMBEDDED
@@ -177,15 +178,16 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Sta
 def _more_parameters() -> None:
     """What few people set."""
     _slider("top_p", 0.01, 1.0, 0.01)
-    left, right = st.columns(2)
-    with left:
-        _number("top_k", 0, MAX_TOP_K, 1)
-        _number("presence_penalty", -float(MAX_PENALTY), float(MAX_PENALTY), 0.1)
-        _number("repetition_penalty", 0.01, float(MAX_REPETITION_PENALTY), 0.05)
-    with right:
-        _number("min_p", 0.0, 1.0, 0.01)
-        _number("frequency_penalty", -float(MAX_PENALTY), float(MAX_PENALTY), 0.1)
-        _number("seed", 0, MAX_SEED, 1)
+    # Row by row, so that they keep this order where a narrow screen puts them in one column.
+    left, right = st.columns(2, vertical_alignment="bottom")
+    _number(left, "top_k", 0, MAX_TOP_K, 1)
+    _number(right, "min_p", 0.0, 1.0, 0.01)
+    left, right = st.columns(2, vertical_alignment="bottom")
+    _number(left, "presence_penalty", -float(MAX_PENALTY), float(MAX_PENALTY), 0.1)
+    _number(right, "frequency_penalty", -float(MAX_PENALTY), float(MAX_PENALTY), 0.1)
+    left, right = st.columns(2, vertical_alignment="bottom")
+    _number(left, "repetition_penalty", 0.01, float(MAX_REPETITION_PENALTY), 0.05)
+    _number(right, "seed", 0, MAX_SEED, 1)
     st.text_area(
         say("sidebar-stop"),
         key="stop_lines",
@@ -217,13 +219,13 @@ def _slider(name: str, low: float, high: float, step: float) -> None:
         step=step,
         key=name,
         disabled=left_out,
-        help=say(f"{_word(name)}-help"),
+        help=say("sidebar-not-sent-help" if left_out else f"{_word(name)}-help"),
     )
 
 
-def _number(name: str, low: float, high: float, step: float) -> None:
+def _number(place: DeltaGenerator, name: str, low: float, high: float, step: float) -> None:
     """A field that may be empty; what it holds at first is in the state."""
-    st.number_input(
+    place.number_input(
         say(_word(name)),
         low,
         high,

@@ -127,6 +127,7 @@ sidebar-seed-help = The same seed and question give the same answer.
 sidebar-more = More parameters
 sidebar-default-hint = default
 sidebar-not-sent = { $parameter } (not sent)
+sidebar-not-sent-help = The server’s own value counts. “Don’t send”, under “More parameters”, changes that.
 sidebar-top-k = Top-k
 sidebar-top-k-help = Only this many of the likeliest words are considered; 0 is all. Empty: the model’s own.
 sidebar-min-p = Min-p

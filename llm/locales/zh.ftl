@@ -123,6 +123,7 @@ sidebar-seed-help = 相同的种子和问题会得到相同的回答。
 sidebar-more = 更多参数
 sidebar-default-hint = 默认
 sidebar-not-sent = { $parameter }（不发送）
+sidebar-not-sent-help = 由服务器自己决定。可在“更多参数”的“不发送”中更改。
 sidebar-top-k = Top-k
 sidebar-top-k-help = 只考虑概率最高的这么多个词；0 表示全部。留空使用模型自带的值。
 sidebar-min-p = Min-p

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.chat_page import INPUT, ChatPage
 from tests.browser.conftest import ROOT, StartServer
@@ -193,6 +193,50 @@ def test_an_emptied_number_takes_the_default_and_not_the_least(chat: ChatPage) -
     chat.ask("echo " + "many words " * 10)
     chat.wait_until_done()
     assert chat.answer_text().count("many words") == 10
+
+
+def test_further_parameters_stay_over_pages_and_come_back_with_the_conversation(
+    chat: ChatPage, artifacts: Path
+) -> None:
+    def number(name: str) -> Locator:
+        return chat.page.get_by_role("spinbutton", name=name)
+
+    more = chat.page.get_by_text("More parameters")
+    expect(number("Top-k")).to_be_hidden()
+    more.click()
+    for name, value in (("Top-k", "20"), ("Presence penalty", "0.5"), ("Seed", "7")):
+        number(name).fill(value)
+        number(name).press("Enter")
+    number("Seed").fill("")
+    number("Seed").press("Enter")
+    stop = chat.page.get_by_label("Stop strings", exact=True)
+    stop.fill("END\n\\n\\n")
+    stop.blur()
+    chat.page.get_by_test_id("stSidebar").get_by_text("Top-p", exact=True).last.click()
+    expect(chat.page.get_by_text("Top-p (not sent)")).to_be_visible()
+    chat.page.screenshot(path=artifacts / "more-parameters.png")
+    chat.ask("echo this but not the END of it")
+    chat.wait_until_done()
+    assert chat.answer_text() == "echo this but not the"
+
+    def assert_kept() -> None:
+        expect(number("Top-k")).to_have_value("20")
+        expect(number("Presence penalty")).to_have_value("0.50")
+        expect(number("Seed")).to_have_value("")
+        expect(stop).to_have_value("END\n\\n\\n")
+        expect(chat.page.get_by_text("Top-p (not sent)")).to_be_visible()
+
+    assert_kept()
+    chat.page.get_by_role("link", name="This installation").click()
+    expect(chat.page.get_by_role("heading", name="This installation")).to_be_visible()
+    assert_kept()
+    chat.page.get_by_role("link", name="Chat").click()
+    expect(chat.receipts).to_have_count(1)
+    assert_kept()
+    chat.page.reload()
+    expect(chat.receipts).to_have_count(1)
+    more.click()
+    assert_kept()
 
 
 def test_stop_then_ask_at_once_gives_one_question_and_one_answer_a_turn(chat: ChatPage) -> None:
@@ -456,9 +500,20 @@ def test_the_page_speaks_chinese_to_a_chinese_browser_and_can_be_switched(
     shown = chat.page.locator("section[data-testid=stSidebar]").inner_text()
     english = set(re.findall(r"[A-Za-z]{3,}", shown))
     # Icons are drawn by ligatures of these names.
-    icons = {"forum", "tune", "keyboard", "double", "arrow", "left", "delete", "expand", "less"}
+    icons = {
+        "forum",
+        "tune",
+        "keyboard",
+        "double",
+        "arrow",
+        "left",
+        "right",
+        "delete",
+        "expand",
+        "less",
+    }
     # Proper names and the switch itself.
-    assert english - icons <= {"vLLM", "Top", "scripted", "Language", "English"}, english
+    assert english - icons <= {"vLLM", "scripted", "Language", "English"}, english
     chat.page.get_by_text("English", exact=True).click()
     expect(chat.page.get_by_role("button", name="Clear history")).to_be_visible()
     assert "你好" in chat.answer_text()
