@@ -514,6 +514,7 @@ def test_the_page_speaks_chinese_to_a_chinese_browser_and_can_be_switched(
     }
     # Proper names and the switch itself.
     assert english - icons <= {"vLLM", "scripted", "Language", "English"}, english
+    chat.page.keyboard.press("Escape")  # the question lies over the switch
     chat.page.get_by_text("English", exact=True).click()
     expect(chat.page.get_by_role("button", name="Clear history")).to_be_visible()
     assert "你好" in chat.answer_text()
