@@ -83,6 +83,7 @@ class Chat:
         backend: str,
         params: SamplingParams,
         system_prompt: str = "",
+        model: str = "",
     ) -> None:
         """Add a question; it is answered at once, or as soon as the answer before it is over.
 
@@ -98,7 +99,7 @@ class Chat:
         if chars > self._max_question_chars:
             limit = self._max_question_chars
             raise QuestionTooLongError(chars=chars, limit=limit, over=chars - limit)
-        turn = Turn(uuid.uuid4().hex, question, backend, params, system_prompt, person)
+        turn = Turn(uuid.uuid4().hex, question, backend, params, system_prompt, person, model)
         with self._locked(conversation_id):
             queued = [t for t in self._store.turns(conversation_id) if t.state == "queued"]
             if len(queued) >= MAX_QUEUED:
@@ -115,6 +116,7 @@ class Chat:
         backend: str,
         params: SamplingParams,
         system_prompt: str = "",
+        model: str = "",
     ) -> None:
         """Ask an ended turn's question once more, of whichever backend is chosen now.
 
@@ -134,6 +136,7 @@ class Chat:
                 backend=backend,
                 params=params,
                 system_prompt=system_prompt,
+                model=model,
             )
             if not turn.text.strip():
                 self._store.remove(conversation_id, turn_id)
@@ -213,7 +216,7 @@ class Chat:
             conversation_id,
             turn.person,
             backend,
-            GenerationRequest(messages, turn.params, request_id=turn.turn_id),
+            GenerationRequest(messages, turn.params, turn.model, request_id=turn.turn_id),
             save=save,
             on_end=on_end,
         )
@@ -230,6 +233,7 @@ def _as_snapshot(turn: Turn, snapshot: Snapshot) -> Turn:
         return replace(turn, text=snapshot.text, reasoning=snapshot.reasoning)
     receipt = Receipt(
         model=snapshot.model,
+        server=snapshot.server,
         finish=snapshot.finish,
         ttft_s=snapshot.ttft_s,
         tokens_per_s=snapshot.tokens_per_s,

@@ -24,6 +24,7 @@ class Receipt:
 
     model: str
     finish: Finish
+    server: str = ""
     ttft_s: float | None = None
     tokens_per_s: float | None = None
 
@@ -35,7 +36,8 @@ class Turn:
     Args:
         turn_id: unique in the process.
         question: as it was typed.
-        backend: the backend's name, as settings call it.
+        backend: the backend's id: its kind, and for a server `vllm/` and the server's name.
+        model: which of the backend's models is asked; empty leaves it to the backend.
         system_prompt: as it was when the question was asked.
         person: who asked.
         state: `queued` behind the turn before, `running` (in line or being answered), `ended`.
@@ -49,6 +51,7 @@ class Turn:
     params: SamplingParams
     system_prompt: str = ""
     person: str = ""
+    model: str = ""
     state: TurnState = "queued"
     text: str = ""
     reasoning: str = ""

@@ -30,6 +30,7 @@
     │   ├── ServerModelUnknownError
     │   ├── ServerParameterError       it doesn't take a parameter
     │   ├── ServerNoModelError         it lists none
+    │   ├── ServerStartingError        it is there, but still loads its model
     │   ├── ServerBusyError
     │   ├── ServerFaultError           5xx, or an error inside the stream
     │   ├── ServerGarbageError         something that is not the protocol
@@ -47,6 +48,7 @@ reason, not an error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -58,10 +60,22 @@ Value = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A sentence within a sentence: why something is so, by its name in the catalogue."""
+    """A sentence, mostly within another: why something is so, by its name in the catalogue."""
 
     message_id: str
-    values: dict[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Value | Reason] = field(default_factory=dict)
+
+    def sentence(self, catalogue: Catalogue, **more: Value) -> str:
+        """The sentence in the catalogue's language.
+
+        Args:
+            **more: values that are known only now, such as a time that passes.
+        """
+        told = {
+            name: value.sentence(catalogue) if isinstance(value, Reason) else value
+            for name, value in self.values.items()
+        }
+        return catalogue.say(self.message_id, **{**told, **more})
 
 
 class LLMError(Exception):
@@ -83,15 +97,14 @@ class LLMError(Exception):
         super().__init__(self.message_id)
         self.values = values
 
+    @property
+    def reason(self) -> Reason:
+        """The sentence, to stand within another."""
+        return Reason(self.message_id, self.values)
+
     def sentence(self, catalogue: Catalogue) -> str:
         """What to tell a person, in the catalogue's language."""
-        told = {
-            name: catalogue.say(value.message_id, **value.values)
-            if isinstance(value, Reason)
-            else value
-            for name, value in self.values.items()
-        }
-        return catalogue.say(self.message_id, **told)
+        return self.reason.sentence(catalogue)
 
     def __str__(self) -> str:
         from llm.catalogue import catalogue
@@ -288,6 +301,12 @@ class ServerNoModelError(ServerError):
     """It lists no model, and none is set. Values: url."""
 
     message_id = "error-server-no-model"
+
+
+class ServerStartingError(ServerError):
+    """It answers, but its model isn't loaded yet. Values: url."""
+
+    message_id = "error-server-starting"
 
 
 class ServerBusyError(ServerError):

@@ -15,9 +15,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, cast
 
-from llm.errors import InternalError, LLMError, StalledError
+from llm.errors import InternalError, LLMError, Reason, StalledError
 from llm.fault_log import log_fault
-from llm.types import Backend, CancelToken, Delta, Finish, GenerationRequest
+from llm.types import Backend, CancelToken, Delta, Finish, GenerationRequest, Notice
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,9 @@ class Snapshot:
         ttft_s: seconds from the slot to the first text or reasoning; None before.
         decode_s: seconds from the first to the latest piece.
         waited_s: seconds spent in line.
-        model: the model's name; only when done.
+        model: the model's name, as soon as it is known.
+        server: who is asked, where the backend has several.
+        notice: what goes on before the first text, where it is out of the ordinary.
     """
 
     version: int = 0
@@ -54,6 +56,8 @@ class Snapshot:
     decode_s: float = 0.0
     waited_s: float = 0.0
     model: str = ""
+    server: str = ""
+    notice: Reason | None = None
 
     @property
     def done(self) -> bool:
@@ -122,6 +126,7 @@ class GenerationJob:
         self._started_s: float | None = None
         self._first_s: float | None = None
         self._latest_s = self._created_s
+        self._noticed_s = self._created_s
         self._cancelled_s: float | None = None
         self._saved_version = 0
 
@@ -162,6 +167,11 @@ class GenerationJob:
         """Seconds since the slot was given; how long the prompt has been read for."""
         with self._changed:
             return 0.0 if self._started_s is None else self._clock() - self._started_s
+
+    def notice_s(self) -> float:
+        """Seconds since the present notice was given."""
+        with self._changed:
+            return self._clock() - self._noticed_s
 
     def wait(self, version: int, timeout_s: float) -> Snapshot:
         """The answer once it is newer than `version` or done, or as it stands after the timeout."""
@@ -221,8 +231,19 @@ class GenerationJob:
             for item in stream:
                 if isinstance(item, Finish):
                     return item
-                self._append(item)
+                if isinstance(item, Notice):
+                    self._notice(item)
+                else:
+                    self._append(item)
         raise InternalError(kind="NoFinish")
+
+    def _notice(self, notice: Notice) -> None:
+        with self._changed:
+            if self._ending or self._first_s is not None:
+                return
+            if notice.reason != self._state.notice:
+                self._noticed_s = self._clock()
+            self._publish(notice=notice.reason, server=notice.server, model=notice.model)
 
     def _append(self, delta: Delta) -> None:
         # Hundreds of times a second, so it only notes what came; who looks builds the snapshot.
@@ -251,7 +272,7 @@ class GenerationJob:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
 
     def _end(self, finish: Finish, error: LLMError | None) -> None:
-        model = self._model()
+        model = self._state.model or self._model()
         with self._changed:
             if self._ending:
                 return
@@ -304,6 +325,7 @@ class GenerationJob:
                 self._state,
                 version=self._version,
                 phase="answering",
+                notice=None,
                 text=self._text.whole(),
                 reasoning=self._reasoning.whole(),
                 ttft_s=first_s - cast(float, self._started_s),

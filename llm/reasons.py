@@ -29,7 +29,9 @@ _KINDS = {
     "string_too_short": "reason-empty",
     "string_pattern_mismatch": "reason-not-an-address",  # the only pattern there is
     "tuple_type": "reason-list",
-    "unexpected_keyword_argument": "reason-unknown-entry",
+    **dict.fromkeys(("model_type", "model_attributes_type"), "reason-object"),
+    **dict.fromkeys(("unexpected_keyword_argument", "extra_forbidden"), "reason-unknown-entry"),
+    "missing": "reason-missing",
 }
 
 

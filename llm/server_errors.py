@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit, urlunsplit
 
 from llm.errors import (
@@ -28,6 +31,7 @@ from llm.errors import (
     ServerKeyError,
     ServerModelUnknownError,
     ServerParameterError,
+    ServerStartingError,
     ServerTimeoutError,
     ServerTlsError,
     ServerUnreachableError,
@@ -60,6 +64,9 @@ _NAMEABLE = (*OPTIONAL_PARAMS, "stream_options")
 # Source: OpenAI's newer models. Other complaints about max_tokens are about its value.
 _OTHER_LIMIT = re.compile(r"\buse\W+max_completion_tokens", re.IGNORECASE)
 _NO_SUCH_MODEL = re.compile(r"model\b.{0,200}\b(?:does not exist|not found)", re.I | re.S)
+
+# Source: llama.cpp, tools/server/server.cpp: "Loading model"; gateways say it in other words.
+_STILL_LOADING = re.compile(r"\b(?:loading|starting|warming up|not (?:yet )?ready)\b", re.I)
 
 
 def api_url(base_url: str) -> str:
@@ -108,6 +115,8 @@ class ServerErrors:
             return ServerKeyError(url=self.url)
         if _NO_SUCH_MODEL.search(message) or (status == 404 and "model" in message.lower()):
             return ServerModelUnknownError(url=self.url, model=str(asked.get("model", "")))
+        if status == 503 and _STILL_LOADING.search(message):
+            return ServerStartingError(url=self.url)
         if status in (408, 429, 503):
             return ServerBusyError(url=self.url, seconds=_seconds(retry_after))
         if status >= 500:
@@ -235,6 +244,15 @@ def _overflow(message: str) -> LLMError | None:
 
 
 def _seconds(retry_after: str | None) -> int:
-    """Retry-After in seconds; 0 where it is missing or a date."""
+    """Retry-After, a number or a date, in whole seconds from now; 0 where it says nothing.
+
+    Source: https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
+    """
     told = (retry_after or "").strip()
-    return int(told) if told.isdecimal() and len(told) < 7 else 0
+    if told.isdecimal() and len(told) < 7:
+        return int(told)
+    try:
+        at = parsedate_to_datetime(told)
+    except ValueError:
+        return 0
+    return max(0, math.ceil((at - datetime.now(UTC)).total_seconds())) if at.tzinfo else 0

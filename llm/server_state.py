@@ -6,7 +6,15 @@ import threading
 import time
 from dataclasses import dataclass
 
-from llm.errors import LLMError
+from llm.errors import (
+    LLMError,
+    ServerBusyError,
+    ServerFaultError,
+    ServerStartingError,
+    ServerTimeoutError,
+    ServerUnreachableError,
+)
+from llm.model_list import ModelInfo
 from llm.types import BackendPhase, BackendStatus
 
 FRESH_S = 10.0
@@ -15,13 +23,28 @@ FRESH_S = 10.0
 FAILED_FRESH_S = 3.0
 """The same for one that doesn't: it may just be starting."""
 
+_BAD_GATEWAY, _GATEWAY_TIMEOUT = 502, 504
+
+
+def may_come(error: LLMError) -> bool:
+    """Whether the server may be there soon: a port that is closed can be one that isn't open yet.
+
+    A proxy before a server that isn't up says so by a status.
+    """
+    if isinstance(error, ServerFaultError):
+        return error.values.get("status") in (_BAD_GATEWAY, _GATEWAY_TIMEOUT)
+    return isinstance(error, (ServerUnreachableError, ServerTimeoutError, ServerStartingError))
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
     phase: BackendPhase
-    model: str
     error: LLMError | None
     since_s: float
+
+    @property
+    def away(self) -> bool:
+        return self.phase in ("failed", "starting")
 
 
 class ServerState:
@@ -30,19 +53,33 @@ class ServerState:
     Thread-safety: every method may be called from any thread; none waits.
 
     Args:
-        model: the model's name, where it is known beforehand.
+        model: the model that is asked where none is named; empty is the first one listed.
     """
 
     def __init__(self, model: str = "") -> None:
         self._lock = threading.RLock()
-        self._known = _Known("idle", spoken(model), None, time.monotonic())
+        self._known = _Known("idle", None, time.monotonic())
+        self._model = model
+        self._models: tuple[ModelInfo, ...] = ()
         self._heard_at_s: float | None = None
         self._probing = False
+
+    @property
+    def models(self) -> tuple[ModelInfo, ...]:
+        """The models it listed last, whether it answers now or not."""
+        return self._models
+
+    @property
+    def model(self) -> str:
+        """The model that is asked where none is named; empty while it is unknown."""
+        return self._model or next((model.name for model in self._models), "")
 
     def status(self) -> BackendStatus:
         known = self._known
         elapsed_s = time.monotonic() - known.since_s
-        return BackendStatus(known.phase, known.model, error=known.error, elapsed_s=elapsed_s)
+        return BackendStatus(
+            known.phase, spoken(self.model), error=known.error, elapsed_s=elapsed_s
+        )
 
     def begin_probe(self, *, again: bool = False) -> bool:
         """Whether the caller should ask the server now; if so it must tell `end_probe`.
@@ -51,14 +88,14 @@ class ServerState:
             again: a person wants it: a failure is forgotten, and asked about at once.
         """
         with self._lock:
-            failed = self._known.phase == "failed"
-            fresh_s = FAILED_FRESH_S if failed else FRESH_S
+            away = self._known.away
+            fresh_s = FAILED_FRESH_S if away else FRESH_S
             known = self._heard_at_s is not None and time.monotonic() - self._heard_at_s < fresh_s
-            if self._probing or (known and not (again and failed)):
+            if self._probing or (known and not (again and away)):
                 return False
             self._probing = True
-            if self._known.phase == "idle" or (again and failed):
-                self._learn("loading", self._known.model)
+            if self._known.phase == "idle" or (again and away):
+                self._learn("loading")
             return True
 
     def end_probe(self) -> None:
@@ -66,24 +103,28 @@ class ServerState:
             self._probing = False
             self._heard_at_s = time.monotonic()
 
-    def answers(self, model: str) -> None:
-        """The server answered, with this model."""
+    def lists(self, models: tuple[ModelInfo, ...]) -> None:
+        """The server said which models it has."""
+        self._models = models
+
+    def answers(self) -> None:
+        """The server can be used."""
         self._heard_at_s = time.monotonic()
-        known = self._known
-        if known.phase != "ready" or known.model != spoken(model):
-            self._learn("ready", spoken(model))
+        if self._known.phase != "ready":
+            self._learn("ready")
 
     def fails(self, error: LLMError) -> None:
         """The server can't be used, and this is why."""
+        starting = isinstance(error, (ServerStartingError, ServerBusyError))
         with self._lock:
             self._heard_at_s = time.monotonic()
-            self._learn("failed", self._known.model, error)
+            self._learn("starting" if starting else "failed", error)
 
-    def _learn(self, phase: BackendPhase, model: str, error: LLMError | None = None) -> None:
+    def _learn(self, phase: BackendPhase, error: LLMError | None = None) -> None:
         with self._lock:
             same = phase == self._known.phase
             since_s = self._known.since_s if same else time.monotonic()
-            self._known = _Known(phase, model, error, since_s)
+            self._known = _Known(phase, error, since_s)
 
 
 def spoken(model: str) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -36,6 +38,28 @@ from llm.types import (
 )
 
 BackendName = Literal["local", "vllm", "scripted"]
+
+_ADDRESS = r"^https?://\S+$"
+
+
+class Server(BaseModel):
+    """One OpenAI-compatible server.
+
+    Args:
+        name: what the page calls it.
+        base_url: may hold a user and a password; shown without them.
+        api_key: its key, if it wants one.
+        model: the model to ask at first; empty takes the server's first.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, protected_namespaces=()
+    )
+
+    name: str = Field(min_length=1, max_length=60)
+    base_url: str = Field(pattern=_ADDRESS, repr=False)
+    api_key: SecretStr | None = None
+    model: str = ""
 
 
 class Settings(BaseSettings):
@@ -94,20 +118,28 @@ class Settings(BaseSettings):
 
     vllm_base_url: str = Field(
         "http://127.0.0.1:8000/v1",
-        pattern=r"^https?://\S+$",
+        pattern=_ADDRESS,
         repr=False,  # it may hold a password
-        description="The OpenAI-compatible server.",
+        description="The OpenAI-compatible server, where there is just one.",
     )
     vllm_api_key: SecretStr | None = Field(None, description="Its key, if it wants one.")
     vllm_model: str = Field("", description="The model to ask; empty takes the server's first.")
+    servers: Annotated[tuple[Server, ...], NoDecode] = Field(
+        (),
+        description="Several servers in place of that one, as JSON or, more readable, as `[[servers]]` in `steady_chat.toml`.",
+    )
+    server_failover: bool = Field(
+        False,
+        description="Whether the next server is asked when one is gone before its first text.",
+    )
+    server_wait_s: float = Field(
+        600,
+        ge=0,
+        le=86_400,
+        description="Seconds that a question waits for a server that isn't up yet; 0 gives up at once.",
+    )
     vllm_slots: int = Field(32, ge=1, le=4096, description="Requests sent to the server at once.")
     connect_timeout_s: float = Field(5, gt=0, le=120, description="Seconds to reach the server.")
-    first_token_timeout_s: float = Field(
-        600,
-        gt=0,
-        le=86_400,
-        description="Seconds to the first token; reading a long prompt takes time.",
-    )
     idle_timeout_s: float = Field(
         60,
         gt=0,
@@ -182,6 +214,24 @@ class Settings(BaseSettings):
             raise WrongValueError(Reason("reason-no-backend"))
         return tuple(dict.fromkeys(value))
 
+    @field_validator("servers", mode="before")
+    @classmethod
+    def _from_json(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value) if value.strip() else ()
+        except ValueError:
+            raise WrongValueError(Reason("reason-value-not-json")) from None
+
+    @field_validator("servers")
+    @classmethod
+    def _told_apart(cls, value: tuple[Server, ...]) -> tuple[Server, ...]:
+        for name, times in Counter(server.name for server in value).items():
+            if times > 1:
+                raise WrongValueError(Reason("reason-same-name", {"name": name}))
+        return value
+
     @field_validator("stop", mode="before")
     @classmethod
     def _one_or_a_list(cls, value: object) -> object:
@@ -191,7 +241,7 @@ class Settings(BaseSettings):
             try:
                 return json.loads(value)
             except ValueError:
-                raise WrongValueError(Reason("reason-not-json")) from None
+                raise WrongValueError(Reason("reason-value-not-json")) from None
         return (value,) if value else ()
 
     @field_validator("stop")
@@ -233,6 +283,29 @@ class Settings(BaseSettings):
         file_settings = InitSettingsSource(settings_cls, read_settings_file(names))
         return init_settings, env_settings, dotenv_settings, file_settings
 
+    def all_servers(self) -> tuple[Server, ...]:
+        """The servers in their order; the single one, named by its address, where none is named."""
+        if self.servers:
+            return self.servers
+        name = urlsplit(self.vllm_base_url).netloc.rpartition("@")[2]
+        return (
+            Server.model_construct(
+                name=name,
+                base_url=self.vllm_base_url,
+                api_key=self.vllm_api_key,
+                model=self.vllm_model,
+            ),
+        )
+
+    def server(self, name: str = "") -> Server:
+        """The server of that name; empty is the first.
+
+        Raises:
+            KeyError: there is none.
+        """
+        servers = self.all_servers()
+        return {server.name: server for server in servers}[name or servers[0].name]
+
     def shown(self) -> dict[str, str]:
         """Every setting as text that may be shown: the key masked, the address without its user."""
         return {name: _shown(name, getattr(self, name)) for name in type(self).model_fields}
@@ -243,14 +316,21 @@ def _shown(name: str, value: object) -> str:
         return ""
     if name == "stop":
         return json.dumps(value, ensure_ascii=False) if value else ""
+    if name == "servers":
+        assert isinstance(value, tuple)
+        return ", ".join(f"{server.name} ({_bare(server.base_url)})" for server in value)
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     if isinstance(value, bool):
         return str(value).lower()
     if name == "vllm_base_url":
-        # Rather too much than too little: a password may hold any sign.
-        return re.sub(r"[?#].*", "", re.sub(r"(?<=://).*@", "", str(value)))
+        return _bare(str(value))
     return str(value)  # pydantic's SecretStr gives asterisks
+
+
+def _bare(address: str) -> str:
+    """An address without its user. Rather too much than too little: a password may hold any sign."""
+    return re.sub(r"[?#].*", "", re.sub(r"(?<=://).*@", "", address))
 
 
 def load_settings() -> Settings:
@@ -264,6 +344,9 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         place, reason = first_wrong(error)
-        raise SettingsError(setting=place_of(place[0]), reason=reason) from None
+        within = [str(int(part) + 1) if part.isdecimal() else part for part in place[1:]]
+        raise SettingsError(
+            setting=" · ".join([place_of(place[0]), *within]), reason=reason
+        ) from None
     except (ValueError, OSError) as error:  # the settings file speaks for itself
         raise SettingsError(setting=str(DOTENV.resolve()), reason=reading_failed(error)) from None

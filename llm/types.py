@@ -12,12 +12,14 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
-from llm.errors import InvalidParameterError, LLMError, StopStringsError
+from llm.errors import InvalidParameterError, LLMError, Reason, StopStringsError
 
 Role = Literal["system", "user", "assistant"]
 DeltaKind = Literal["text", "reasoning"]
 FinishReason = Literal["stop", "length", "abort", "error"]
-BackendPhase = Literal["idle", "fetching", "converting", "loading", "warming", "ready", "failed"]
+BackendPhase = Literal[
+    "idle", "fetching", "converting", "loading", "warming", "starting", "ready", "failed"
+]
 
 MAX_SEED = 2**32 - 1
 MAX_TOP_K = 1_000_000
@@ -119,10 +121,15 @@ def _require(
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """All that a backend needs to answer: the messages, oldest first, and the parameters."""
+    """All that a backend needs to answer: the messages, oldest first, and the parameters.
+
+    Args:
+        model: which of the backend's models is asked; empty leaves it to the backend.
+    """
 
     messages: tuple[Message, ...]
     params: SamplingParams = SamplingParams()
+    model: str = ""
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
@@ -132,6 +139,22 @@ class Delta:
 
     text: str
     kind: DeltaKind = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What goes on before the first text: who is asked, and what is waited for.
+
+    Args:
+        reason: a sentence that may use `seconds`, the time since it was said; None where there is
+            nothing out of the ordinary.
+        server: who is asked, as settings call it.
+        model: the model's name as a person would say it; empty while unknown.
+    """
+
+    reason: Reason | None = None
+    server: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +178,11 @@ class BackendStatus:
     """What a backend is doing about being ready.
 
     Args:
-        phase: `idle` (nothing started) to `ready`, or `failed`.
+        phase: `idle` (nothing started) to `ready`, `failed`, or `starting`: a server that is
+            there, but is still loading.
         model: the model's name as a person would say it; empty while unknown.
         progress: 0 to 1 within the phase, None where it cannot be known.
-        error: why it failed; only with `failed`.
+        error: why it can't be used; only with `failed` and `starting`.
         elapsed_s: seconds since the present phase began.
         steps: the phases that lead to `ready`, in their order; empty where there is but one.
         fetch_bytes: how much there is to fetch; 0 while unknown.
@@ -175,6 +199,11 @@ class BackendStatus:
     @property
     def ready(self) -> bool:
         return self.phase == "ready"
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is under way whose steps could be shown."""
+        return self.phase in ("ready", "failed", "starting")
 
     @property
     def preparing(self) -> bool:
@@ -253,8 +282,10 @@ class Backend(Protocol):
         """Start getting ready in the background, or again after a failure. Returns at once."""
         ...
 
-    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
-        """Answer: zero or more `Delta`s, then exactly one `Finish`.
+    def stream(
+        self, request: GenerationRequest, cancel: CancelToken
+    ) -> Generator[Delta | Notice | Finish]:
+        """Answer: zero or more `Delta`s, then exactly one `Finish`; `Notice`s before the first.
 
         A backend that is not ready yet gets ready first, on the caller's thread. After `cancel`
         the iterator ends within one token with `Finish("abort")` and frees what it holds; closing

@@ -22,15 +22,16 @@ from llm.errors import (
     ServerModelUnknownError,
     ServerNoModelError,
     ServerParameterError,
-    ServerTimeoutError,
     ServerTlsError,
-    ServerUnreachableError,
+    SettingsError,
     ShuttingDownError,
     StalledError,
 )
 from llm.loop_thread import Handover, LoopThread
+from llm.model_list import ModelInfo
+from llm.prefill_speed import PrefillSpeed
 from llm.server_errors import only_the_answer_is_too_long, said_s
-from llm.server_state import ServerState
+from llm.server_state import ServerState, may_come
 from llm.types import BackendStatus, CancelToken, Delta, Finish, GenerationRequest, Usage
 from llm.vllm_client import VllmClient
 
@@ -44,7 +45,7 @@ _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
 _FREE_WITHIN_S = 1.0
 _MOST_AMENDMENTS = 3
 _TURN_CHUNKS = 16  # then other requests, and a cancel, have a turn: buffered chunks never wait
-_DOWN = (ServerUnreachableError, ServerHostUnknownError, ServerTlsError, ServerKeyError)
+_UNUSABLE = (ServerHostUnknownError, ServerTlsError, ServerKeyError)
 
 
 def _respell(body: dict[str, Any], name: str) -> bool:
@@ -61,7 +62,10 @@ def _respell(body: dict[str, Any], name: str) -> bool:
 
 
 class VllmBackend:
-    """Asks an OpenAI-compatible server.
+    """Asks an OpenAI-compatible server, once: what can't be answered now is an error at once.
+
+    There is no limit to the first text: a long prompt takes its time. A host that is gone is
+    noticed by its socket.
 
     Requests to this machine never go through a proxy; others follow the usual `HTTP_PROXY`,
     `HTTPS_PROXY` and `NO_PROXY`. OpenAI's own environment variables are not looked at.
@@ -71,12 +75,12 @@ class VllmBackend:
     Args:
         base_url: with or without `/v1`, which is added where there is no path. A user and
             password in it are sent, and shown nowhere.
+        server: the server's name, as settings call it.
         api_key: sent as a bearer token; none is sent where it is empty.
-        model: the model to ask; empty takes the server's first.
+        model: the model to ask where a request names none; empty takes the server's first.
         slots: requests sent at once.
         connect_timeout_s: to reach the server.
-        first_token_timeout_s: to the first text or reasoning.
-        idle_timeout_s: without new text after it, whatever else the server sends.
+        idle_timeout_s: without new text after the first, whatever else the server sends.
 
     Raises:
         SettingsError: the address isn't one.
@@ -88,38 +92,42 @@ class VllmBackend:
         self,
         base_url: str,
         *,
+        server: str = "",
         api_key: str = "",
         model: str = "",
         slots: int = 32,
         connect_timeout_s: float = 5.0,
-        first_token_timeout_s: float = 600.0,
         idle_timeout_s: float = 60.0,
     ) -> None:
+        self.server = server
         self.slots = slots
         self._client = VllmClient(base_url, api_key, connect_timeout_s)
         self.url = self._client.url
         self._model = model
-        self._listed: str = ""
         self._refused: set[str] = set()  # fields of the body that this server doesn't know
+        self._speeds: dict[str, PrefillSpeed] = {}
         self._connect_timeout_s = connect_timeout_s
-        self._first_token_timeout_s = first_token_timeout_s
         self._idle_timeout_s = idle_timeout_s
         self._thread = LoopThread("vllm-backend", self._client.close)
         self._state = ServerState(model)
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> VllmBackend:
-        """The backend that the settings describe."""
-        key = settings.vllm_api_key
-        return cls(
-            settings.vllm_base_url,
-            api_key=key.get_secret_value() if key else "",
-            model=settings.vllm_model,
-            slots=settings.vllm_slots,
-            connect_timeout_s=settings.connect_timeout_s,
-            first_token_timeout_s=settings.first_token_timeout_s,
-            idle_timeout_s=settings.idle_timeout_s,
-        )
+    def from_settings(cls, settings: Settings, server: str = "") -> VllmBackend:
+        """The backend of the server of that name; empty is the first."""
+        told = settings.server(server)
+        try:
+            return cls(
+                told.base_url,
+                server=told.name,
+                api_key=told.api_key.get_secret_value() if told.api_key else "",
+                model=told.model,
+                slots=settings.vllm_slots,
+                connect_timeout_s=settings.connect_timeout_s,
+                idle_timeout_s=settings.idle_timeout_s,
+            )
+        except SettingsError as error:
+            where = f"servers · {told.name} · base_url" if settings.servers else "vllm_base_url"
+            raise SettingsError(setting=where, reason=error.values["reason"]) from None
 
     def status(self) -> BackendStatus:
         """What is known now; asks the server in the background where that is too old."""
@@ -128,6 +136,26 @@ class VllmBackend:
 
     def prepare(self) -> None:
         self._probe(again=True)
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """The models to choose from, the one asked by default first.
+
+        As the server listed them last, whether it answers now or not.
+        """
+        listed = {model.name: model for model in self._state.models}
+        usual = self._state.model
+        first = (listed.pop(usual, ModelInfo(usual)),) if usual else ()
+        return (*first, *listed.values())
+
+    def context_tokens(self, model: str = "") -> int | None:
+        """A model's window, prompt and answer together; None where the server doesn't tell."""
+        wanted = model or self._state.model
+        return next((m.context_tokens for m in self._state.models if m.name == wanted), None)
+
+    def expect_prefill_s(self, request: GenerationRequest) -> float | None:
+        """How long this prompt may take to be read, at most; None while nothing is known."""
+        speed = self._speeds.get(request.model or self._state.model)
+        return speed.expect_s(request.messages) if speed else None
 
     def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         if cancel.cancelled:
@@ -164,7 +192,7 @@ class VllmBackend:
         """Ask for the models in the background, where that is due."""
         if self._state.begin_probe(again=again):
             try:
-                self._thread.submit(self._first_model(self._connect_timeout_s), self._probed)
+                self._thread.submit(self._look_up(self._connect_timeout_s), self._probed)
             except RuntimeError:  # closed
                 self._state.end_probe()
 
@@ -183,17 +211,17 @@ class VllmBackend:
         body = self._body(request)
         try:
             body["model"] = (
-                self._model or self._listed or await self._first_model(self._first_token_timeout_s)
+                request.model or self._state.model or await self._look_up(self._idle_timeout_s)
             )
             for _ in range(_MOST_AMENDMENTS):
                 try:
-                    return await self._read(body, pieces, attempts)
+                    return await self._read(request, body, pieces, attempts)
                 except LLMError as error:
-                    if attempts[-1].text_seen or not await self._amend(body, error):
+                    if attempts[-1].text_seen or not await self._amend(request, body, error):
                         raise
-            return await self._read(body, pieces, attempts)
+            return await self._read(request, body, pieces, attempts)
         except LLMError as error:
-            if isinstance(error, _DOWN):
+            if isinstance(error, _UNUSABLE) or may_come(error):
                 self._state.fails(error)
             raise
 
@@ -209,11 +237,14 @@ class VllmBackend:
             _respell(body, name)
         return body
 
-    async def _amend(self, body: dict[str, Any], error: LLMError) -> bool:
+    async def _amend(
+        self, request: GenerationRequest, body: dict[str, Any], error: LLMError
+    ) -> bool:
         """Change what the server refused, where that takes nothing from what was asked for."""
         if isinstance(error, ServerModelUnknownError):
             # The server may have been started again with another model.
-            listed = "" if self._model else await self._first_model(self._first_token_timeout_s)
+            named = request.model or self._model
+            listed = "" if named else await self._look_up(self._idle_timeout_s)
             if listed in ("", body["model"]):
                 return False
             body["model"] = listed
@@ -223,20 +254,25 @@ class VllmBackend:
             limits = [body.pop(name, None) for name in ("max_tokens", "max_completion_tokens")]
             return any(limits)
         if isinstance(error, ServerParameterError):
-            named = [name for name in error.parameters if _respell(body, name)]
-            self._refused.update(named)
-            return bool(named)
+            changed = [name for name in error.parameters if _respell(body, name)]
+            self._refused.update(changed)
+            return bool(changed)
         return False
 
     async def _read(
-        self, body: dict[str, Any], pieces: Handover[Delta, Finish], attempts: list[ChunkReader]
+        self,
+        request: GenerationRequest,
+        body: dict[str, Any],
+        pieces: Handover[Delta, Finish],
+        attempts: list[ChunkReader],
     ) -> Finish:
         """Send one request and hand over its pieces."""
         reader = ChunkReader()
         attempts.append(reader)
         now_s = asyncio.get_running_loop().time
+        sent_s, first_s = now_s(), 0.0
         # The time is that of text: bytes, such as keep-alives and empty deltas, don't count.
-        watch = asyncio.timeout(self._first_token_timeout_s)
+        watch = asyncio.timeout(None)
         try:
             async with watch, await self._client.open(body) as stream:
                 chunks = 0
@@ -246,9 +282,10 @@ class VllmBackend:
                     for piece in reader.read(chunk):
                         if pieces.full:
                             watch.reschedule(None)  # a slow reader is not a silent server
+                        first_s = first_s or now_s()
                         await pieces.put(piece)
                         watch.reschedule(now_s() + self._idle_timeout_s)
-                        self._state.answers(body["model"])
+                        self._state.answers()
                     if reader.error is not None:
                         raise self._client.told(reader.error, body)
                     if reader.finish_reason is not None:
@@ -256,32 +293,31 @@ class VllmBackend:
         except Exception as fault:  # noqa: BLE001  the boundary: only LLMErrors leave
             # Once the server has said how it ended, nothing can be wrong with the answer.
             if reader.finish_reason is None:
-                late = self._silence(reader) if watch.expired() else None
-                late = late or self._client.translated(fault, body)
+                if watch.expired():
+                    raise StalledError(seconds=said_s(self._idle_timeout_s)) from None
+                late = self._client.translated(fault, body)
                 raise late from self._client.cause(fault)
         if reader.finish_reason in (None, "abort"):
             kind = ConnectionLostError if reader.text_seen else ServerGarbageError
             raise kind(url=self.url)
         if reader.finish_reason == "error":
             raise ServerFaultError(url=self.url, status=0)
-        self._state.answers(body["model"])
+        self._state.answers()
+        if first_s:
+            speed = self._speeds.setdefault(body["model"], PrefillSpeed())
+            speed.learn(request.messages, first_s - sent_s)
         return Finish(reader.finish(), reader.usage)
 
-    async def _first_model(self, limit_s: float) -> str:
-        """The first model that the server lists; it is remembered."""
-        self._listed = next(iter(await self._client.models(limit_s)), "")
-        if not (self._listed or self._model):
+    async def _look_up(self, limit_s: float) -> str:
+        """Learn which models the server has; returns the one to ask where none is named."""
+        self._state.lists(await self._client.models(limit_s))
+        if not self._state.model:
             raise ServerNoModelError(url=self.url)
-        return self._listed
+        return self._state.model
 
-    def _silence(self, reader: ChunkReader) -> LLMError:
-        if reader.text_seen:
-            return StalledError(seconds=said_s(self._idle_timeout_s))
-        return ServerTimeoutError(url=self.url, seconds=said_s(self._first_token_timeout_s))
-
-    def _probed(self, listed: str | None, error: BaseException | None) -> None:
+    def _probed(self, model: str | None, error: BaseException | None) -> None:
         if isinstance(error, LLMError):
             self._state.fails(error)
-        elif listed is not None:
-            self._state.answers(self._model or listed)
+        elif model is not None:
+            self._state.answers()
         self._state.end_probe()

@@ -21,6 +21,7 @@ from llm.errors import (
     ServerKeyError,
     ServerTimeoutError,
 )
+from llm.model_list import ModelInfo, read_model_list
 from llm.server_errors import ServerErrors, api_url, said_s
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ class VllmClient:
             options=self._options(),
         )
 
-    async def models(self, limit_s: float) -> list[str]:
-        """The names that the server lists.
+    async def models(self, limit_s: float) -> tuple[ModelInfo, ...]:
+        """The models that the server lists.
 
         Raises:
             LLMError: and nothing else.
@@ -83,11 +84,10 @@ class VllmClient:
             if watch.expired():
                 raise ServerTimeoutError(url=self.url, seconds=said_s(limit_s)) from fault
             raise self.translated(fault, {}) from self.cause(fault)
-        models = told.get("data") if isinstance(told, dict) else None
-        if not isinstance(models, list):
+        models = read_model_list(told)
+        if models is None:
             raise ServerGarbageError(url=self.url)
-        names = [entry.get("id") for entry in models if isinstance(entry, dict)]
-        return [name for name in names if isinstance(name, str) and name]
+        return models
 
     async def close(self) -> None:
         if self._openai is not None:

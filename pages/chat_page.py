@@ -124,7 +124,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
                 st.rerun()
         time.sleep(BETWEEN_TURNS_S)
         st.rerun()
-    if not (status.ready or status.phase == "failed"):
+    if not status.settled:
         watch(backend, backend_status, setup_place)
 
 

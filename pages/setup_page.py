@@ -29,7 +29,7 @@ def draw(settings: Settings, backend: Backend, backend_status: StatusPlace) -> N
         },
         hide_index=True,
     )
-    if not (status.ready or status.phase == "failed"):
+    if not status.settled:
         watch(backend, backend_status, place)
 
 

@@ -50,6 +50,7 @@ SAMPLES: dict[str, str | int | float] = {
     "nearest": "model",
     "minutes": 10,
     "says": "system role not supported",
+    "name": "gpu-1",
 }
 
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from llm.errors import (
+    ConnectionLostError,
+    LLMError,
+    ServerHostUnknownError,
+    ServerKeyError,
+)
 from llm.plain_markdown import plain
+from llm.server_state import may_come
 from llm.types import Backend, BackendStatus
 from ui.language import say, say_error
 from ui.live_answer import TICK_S, yield_to_rerun
@@ -17,30 +25,61 @@ WATCH_INTERVAL_S = 0.25
 
 
 def short_status(status: BackendStatus) -> str:
-    """One line for the sidebar: the model's name and its state."""
+    """Two lines for the sidebar: the model's name and its state."""
     name = status.model or say("model-unnamed")
-    phase = "asking" if status.phase == "loading" and not status.steps else status.phase
-    return f"**{plain(name)}**  \n{_dot(status)} {say(f'phase-{phase}')}"
+    return f"**{plain(name)}**  \n{dot(status)} {phase_word(status)}"
+
+
+def phase_word(status: BackendStatus) -> str:
+    """A backend's state in a word or two."""
+    phase: str = status.phase
+    if phase == "loading" and not status.steps:
+        phase = "asking"
+    elif phase == "failed" and status.error is not None:
+        phase = _failed_phase(status.error)
+    return say(f"phase-{phase}")
+
+
+def _failed_phase(error: LLMError) -> str:
+    if isinstance(error, ServerKeyError):
+        return "wrong-key"
+    away = may_come(error) or isinstance(error, (ServerHostUnknownError, ConnectionLostError))
+    return "unreachable" if away else "failed"
 
 
 class StatusPlace:
-    """The sidebar's line about the backend, sent again only when it says something else."""
+    """The sidebar's word on the backend, sent again only when it says something else.
 
-    def __init__(self, place: DeltaGenerator, backend: Backend) -> None:
+    Args:
+        place: an empty placeholder.
+        describe: what there is to say now, in Markdown.
+        drawn_with: what else the page was drawn with; when that changes, it is drawn anew.
+    """
+
+    def __init__(
+        self,
+        place: DeltaGenerator,
+        describe: Callable[[], str],
+        drawn_with: Callable[[], object] = lambda: None,
+    ) -> None:
         self._place = place
-        self._backend = backend
+        self._describe = describe
+        self._drawn_with = drawn_with
+        self._drawn = drawn_with()
         self._shown = ""
         self.update()
 
     def update(self) -> None:
         """Say what the backend is doing now."""
-        line = short_status(self._backend.status())
+        if self._drawn_with() != self._drawn:
+            st.rerun()
+        line = self._describe()
         if line != self._shown:
             self._place.markdown(line)
             self._shown = line
 
 
-def _dot(status: BackendStatus) -> str:
+def dot(status: BackendStatus) -> str:
     if status.ready:
         return "●"
     return "✕" if status.phase == "failed" else "◌"
@@ -50,7 +89,10 @@ def draw_phases(place: DeltaGenerator, status: BackendStatus) -> None:
     """The first visit's steps with their progress, or the reason why it failed."""
     with place.container():
         if status.error is not None:
-            st.error(plain(say_error(status.error)), icon=":material/error:")
+            if status.phase == "starting":
+                st.info(plain(say_error(status.error)), icon=":material/hourglass_top:")
+            else:
+                st.error(plain(say_error(status.error)), icon=":material/error:")
             return
         if status.phase not in status.steps:
             return
@@ -68,13 +110,12 @@ def draw_phases(place: DeltaGenerator, status: BackendStatus) -> None:
 
 
 def watch(backend: Backend, sidebar: StatusPlace, main: DeltaGenerator) -> None:
-    """Keep both places true until the backend is ready or has failed. Then the page reruns."""
+    """Keep both places true until there are no more steps to show. Then the page reruns."""
     shown: BackendStatus | None = None
     waited_s = WATCH_INTERVAL_S
     while True:
         status = backend.status()
-        settled = status.ready or status.phase == "failed"
-        if settled:
+        if status.settled:
             st.rerun()
         status = replace(status, elapsed_s=float(int(status.elapsed_s)))
         if waited_s >= WATCH_INTERVAL_S and status != shown:

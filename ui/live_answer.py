@@ -14,8 +14,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from llm.job import GenerationJob, Snapshot
 from llm.pacing import FramePacer, PaintMeter
+from llm.plain_markdown import plain
 from ui.answer_view import AnswerView
-from ui.language import say
+from ui.language import say, words
 
 TICK_S = 0.025
 """How long a click may wait for the run to notice it."""
@@ -120,6 +121,8 @@ class StatusLine:
             return say("answer-thinking", seconds=int(job.reading_s()))
         if snapshot.phase == "waiting":
             return say("answer-waiting", ahead=ahead())
+        if snapshot.notice is not None:
+            return plain(snapshot.notice.sentence(words(), seconds=int(job.notice_s())))
         backend = job.backend.status()
         if backend.preparing:
             return say("answer-preparing", phase=say(f"phase-{backend.phase}"))

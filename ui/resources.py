@@ -7,8 +7,10 @@ background (`Backend.prepare`), so no session waits in a cache lock.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 
@@ -19,6 +21,10 @@ from llm.fault_log import log_fault
 from llm.registry import JobRegistry
 from llm.settings import Settings, load_settings
 from llm.types import Backend
+
+if TYPE_CHECKING:
+    from llm.patient_backend import PatientBackend
+    from llm.vllm_backend import VllmBackend
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +42,10 @@ def settings() -> Settings:
 _to_close: list[Callable[[], None]] = []
 
 
-def _noted(backend: Backend) -> Backend:
+B = TypeVar("B", bound=Backend)
+
+
+def _noted(backend: B) -> B:
     _to_close.insert(0, backend.close)
     return backend
 
@@ -50,11 +59,23 @@ def local_backend() -> Backend:
 
 
 @st.cache_resource(show_spinner=False)
-def vllm_backend() -> Backend:
-    """The OpenAI-compatible server."""
+def _server(name: str) -> VllmBackend:
+    """One OpenAI-compatible server."""
     from llm.vllm_backend import VllmBackend
 
-    return _noted(VllmBackend.from_settings(settings()))
+    return _noted(VllmBackend.from_settings(settings(), name))
+
+
+@st.cache_resource(show_spinner=False)
+def vllm_backend(name: str) -> PatientBackend:
+    """One server with what is done where it doesn't answer at once."""
+    from llm.patient_backend import PatientBackend
+
+    told = settings()
+    names = [server.name for server in told.all_servers()]
+    at = names.index(name)
+    others = [*names[at + 1 :], *names[:at]] if told.server_failover else []
+    return PatientBackend(_server(name), [_server(n) for n in others], wait_s=told.server_wait_s)
 
 
 @st.cache_resource(show_spinner=False)
@@ -65,11 +86,23 @@ def scripted_backend() -> Backend:
     return _noted(ScriptedBackend.from_settings(settings()))
 
 
-BACKENDS: dict[str, Callable[[], Backend]] = {
-    "local": local_backend,
-    "vllm": vllm_backend,
-    "scripted": scripted_backend,
-}
+def servers() -> tuple[PatientBackend, ...]:
+    """The servers in the settings' order."""
+    return tuple(vllm_backend(server.name) for server in settings().all_servers())
+
+
+def backends() -> Mapping[str, Callable[[], Backend]]:
+    """Every backend by its id: its kind, for a server `vllm/` and its name."""
+    named = {
+        server_id(server.name): partial(vllm_backend, server.name)
+        for server in settings().all_servers()
+    }
+    return {"local": local_backend, **named, "scripted": scripted_backend}
+
+
+def server_id(name: str) -> str:
+    """A server's id as a backend."""
+    return f"vllm/{name}"
 
 
 @st.cache_resource(show_spinner=False)
@@ -84,7 +117,7 @@ def registry() -> JobRegistry:
 @st.cache_resource(show_spinner=False)
 def chat() -> Chat:
     """The conversations of this process."""
-    return Chat(ConversationStore(), registry(), BACKENDS, settings().max_question_chars)
+    return Chat(ConversationStore(), registry(), backends(), settings().max_question_chars)
 
 
 @asynccontextmanager
@@ -94,7 +127,9 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, object]]:
     The first backend gets ready at once, not at the first visit: loading takes seconds.
     """
     with suppress(SettingsError):  # the page says it
-        BACKENDS[settings().backends[0]]().prepare()
+        kind = settings().backends[0]
+        for backend in servers() if kind == "vllm" else (backends()[kind](),):
+            backend.prepare()
     yield {}
     # What was made last is closed first: the answers before the backends that give them.
     for close in reversed(_to_close):

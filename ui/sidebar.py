@@ -23,9 +23,10 @@ from llm.types import (
     SamplingParams,
 )
 from ui import resources
-from ui.backend_status import StatusPlace
+from ui.backend_status import StatusPlace, short_status
 from ui.language import KEY as LANGUAGE_KEY
 from ui.language import first_language, say, say_error
+from ui.server_pick import draw_pick, look_at_rest, pick_as, picked
 
 EMBEDDED_TEMPERATURE = 0.2
 """The embedded model is tiny: warmer than this it says whatever comes to its mind."""
@@ -47,6 +48,7 @@ class Choices(TypedDict):
     """What the sidebar says now: the arguments of `Chat.ask`."""
 
     backend: str
+    model: str
     system_prompt: str
     params: SamplingParams
 
@@ -61,8 +63,10 @@ def choices() -> Choices:
         InvalidParameterError: something typed can't be used.
     """
     state = st.session_state
+    backend, model = _chosen_backend()
     return Choices(
-        backend=state.backend,
+        backend=backend,
+        model=model,
         system_prompt=state.system_prompt or "",
         params=SamplingParams(
             max_tokens=int(state.max_tokens),
@@ -85,6 +89,15 @@ def leave_out(names: Iterable[str]) -> None:
             state[name] = None
 
 
+def _chosen_backend() -> tuple[str, str]:
+    """The chosen backend's id, and which of its models is wanted."""
+    kind = str(st.session_state.backend)
+    if kind != "vllm":
+        return kind, ""
+    server, model = picked()
+    return resources.server_id(server), model
+
+
 def set_defaults(settings: Settings, conversation_id: str) -> None:
     """Fill the controls once a session: as the conversation left them, else from the settings."""
     embedded = settings.model == EMBEDDED and "local" in settings.backends
@@ -101,10 +114,11 @@ def set_defaults(settings: Settings, conversation_id: str) -> None:
         **{name: getattr(settings, name) for name in _NUMBERS},
     }
     turns = resources.chat().turns(conversation_id)
-    if turns and turns[-1].backend in settings.backends:
+    if turns and (kind := turns[-1].backend.partition("/")[0]) in settings.backends:
         last = turns[-1]
         defaults |= _controls(last.params)
-        defaults |= {"backend": last.backend, "system_prompt": last.system_prompt}
+        defaults |= {"backend": kind, "system_prompt": last.system_prompt}
+        pick_as(last)
     defaults["first_max_tokens"] = defaults.pop("max_tokens")
     for key, value in defaults.items():
         st.session_state.setdefault(key, value)
@@ -125,20 +139,25 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Sta
         The chosen backend, and the place where its state is shown.
     """
     with st.sidebar:
-        name = st.radio(
+        kind = st.radio(
             say("sidebar-backend"),
             settings.backends,
             key="backend",
             format_func=lambda name: say(f"backend-{name}"),
             horizontal=True,
         )
-        backend = resources.BACKENDS[name]()
+        # Places of their own, filled or not: while a run goes on, Streamlit leaves what it isn't
+        # sent again where it was, so nothing below may move.
+        pick_place, state_place, retry_place, look_place = (st.empty() for _ in range(4))
+        backend = resources.backends()[_chosen_backend()[0]]()
         if backend.status().phase == "idle":
             backend.prepare()
-        status_place = StatusPlace(st.empty(), backend)
-        # A place of its own, filled or not: while a run goes on, Streamlit leaves what it isn't
-        # sent again where it was, so nothing below may move.
-        retry_place = st.empty()
+        if kind == "vllm":
+            status_place = draw_pick(pick_place, state_place)
+            with look_place.container():
+                look_at_rest()
+        else:
+            status_place = StatusPlace(state_place, lambda: short_status(backend.status()))
         if backend.status().phase == "failed":
             with retry_place.container():
                 if (error := backend.status().error) is not None:

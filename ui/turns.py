@@ -85,7 +85,8 @@ def receipt_line(turn: Turn) -> str:
     if receipt is None:
         return ""
     parts = [
-        receipt.model or say(f"backend-{turn.backend}"),
+        receipt.model or say(f"backend-{turn.backend.partition('/')[0]}"),
+        *([receipt.server] if receipt.server else []),
         say(f"finish-{receipt.finish.reason}"),
     ]
     if receipt.finish.usage.completion_tokens is not None:

@@ -1,0 +1,113 @@
+"""Which model of which server is asked, and how the servers are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from llm.conversations import Turn
+from llm.plain_markdown import plain
+from llm.server_state import spoken
+from ui import resources
+from ui.backend_status import StatusPlace, dot, phase_word
+from ui.language import say
+
+if TYPE_CHECKING:
+    from llm.patient_backend import PatientBackend
+
+Pick = tuple[str, str]
+"""A server's name and the name of one of its models, empty for whichever it asks by default."""
+
+LOOK_AT_REST_S = 3
+"""How often a page at rest looks whether the servers are as it says."""
+
+_KEY = "model_pick"
+_PICKED = "picked"
+
+
+def picked() -> Pick:
+    """What was picked last; the first server's default model where nothing was.
+
+    It stays while its server is away: another model than the one chosen is never asked unasked.
+    """
+    return st.session_state.get(_PICKED) or (resources.servers()[0].server, "")
+
+
+def pick_as(turn: Turn) -> None:
+    """Pick what this turn was asked of, if there is such a server."""
+    kind, _, server = turn.backend.partition("/")
+    if kind == "vllm" and any(known.server == server for known in resources.servers()):
+        st.session_state.setdefault(_PICKED, (server, turn.model))
+
+
+def draw_pick(pick_place: DeltaGenerator, status_place: DeltaGenerator) -> StatusPlace:
+    """Draw the list of all models and, below, each server with its state."""
+    servers = resources.servers()
+    options = _options(servers)
+    # Set anew each time: the widget's own memory ends when another kind of backend is chosen.
+    st.session_state[_KEY] = _present(options)
+    pick_place.selectbox(
+        say("sidebar-model"), options, key=_KEY, format_func=_label, on_change=_keep
+    )
+    place = StatusPlace(
+        status_place, lambda: _states(servers), drawn_with=lambda: _options(servers)
+    )
+    st.session_state.servers_drawn = (_states(servers), options)
+    return place
+
+
+@st.fragment(run_every=LOOK_AT_REST_S)
+def look_at_rest() -> None:
+    """Have the page drawn anew once it isn't true any more. It draws nothing itself."""
+    servers = resources.servers()
+    if (_states(servers), _options(servers)) != st.session_state.servers_drawn:
+        st.rerun()
+
+
+def _options(servers: Sequence[PatientBackend]) -> list[Pick]:
+    """Every model of every server; a server whose models nobody knows yet stands by itself."""
+    wanted = picked()
+    options: list[Pick] = []
+    for server in servers:
+        own = [(server.server, model.name) for model in server.models()]
+        if wanted[0] == server.server and wanted[1] and wanted not in own:
+            own.append(wanted)
+        options += own or [(server.server, "")]
+    return options
+
+
+def _present(options: list[Pick]) -> Pick:
+    """The option that is picked."""
+    server, model = picked()
+    return next(option for option in options if option[0] == server and model in ("", option[1]))
+
+
+def _label(option: Pick) -> str:
+    server, model = option
+    return f"{spoken(model)} · {server}" if model else server
+
+
+def _keep() -> None:
+    # Where the list has changed meanwhile, the browser's choice may come back as bare text.
+    if isinstance(option := st.session_state[_KEY], tuple):
+        st.session_state[_PICKED] = option
+
+
+def _states(servers: Sequence[PatientBackend]) -> str:
+    """A line for each server, and what there is to say about the model that is picked."""
+    wanted, model = picked()
+    lines = []
+    for server in servers:
+        status = server.status()
+        lines.append(f"{dot(status)} **{plain(server.server)}** {phase_word(status)}")
+        if server.server != wanted:
+            continue
+        window = server.context_tokens(model)
+        if window is not None:
+            lines[-1] += f" · {say('sidebar-window', tokens=window)}"
+        elif status.ready and model and model not in [known.name for known in server.models()]:
+            lines[-1] += f" · {say('sidebar-model-gone', server=plain(server.server))}"
+    return "  \n".join(lines)
