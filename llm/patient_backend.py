@@ -83,6 +83,9 @@ class PatientBackend:
     def stream(
         self, request: GenerationRequest, cancel: CancelToken
     ) -> Generator[Delta | Notice | Finish]:
+        if cancel.cancelled:
+            yield Finish("abort")
+            return
         give_up_s = time.monotonic() + self._wait_s
         pauses = 0
         while True:

@@ -344,9 +344,10 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         place, reason = first_wrong(error)
-        within = [str(int(part) + 1) if part.isdecimal() else part for part in place[1:]]
-        raise SettingsError(
-            setting=" · ".join([place_of(place[0]), *within]), reason=reason
-        ) from None
+        setting = place_of(place[0])
+        if place[0] == "servers":
+            within = [str(int(part) + 1) if part.isdecimal() else part for part in place[1:]]
+            setting = " · ".join([setting, *within])
+        raise SettingsError(setting=setting, reason=reason) from None
     except (ValueError, OSError) as error:  # the settings file speaks for itself
         raise SettingsError(setting=str(DOTENV.resolve()), reason=reading_failed(error)) from None

@@ -7,11 +7,13 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import dropwhile
 from pathlib import Path
 
 import pytest
 
 from llm.errors import LLMError, ShuttingDownError
+from llm.patient_backend import PatientBackend
 from llm.script import Script
 from llm.scripted_backend import ScriptedBackend
 from llm.types import (
@@ -22,6 +24,7 @@ from llm.types import (
     Finish,
     GenerationRequest,
     Message,
+    Notice,
     SamplingParams,
 )
 from llm.vllm_backend import VllmBackend
@@ -80,7 +83,7 @@ class VllmCase(Case):
         self.server.when("silent", self._silence)
         self.server.when("tricky", saying(list(TRICKY)))
         self.server.when("fail", refusing(500, {}))
-        self.backend = VllmBackend(self.server.url)
+        self.backend: Backend = VllmBackend(self.server.url)
 
     def failing(self) -> GenerationRequest:
         return ask("fail")
@@ -106,6 +109,13 @@ class VllmCase(Case):
         await exchange.hold()
 
 
+class PatientCase(VllmCase):
+    def __init__(self) -> None:
+        super().__init__()
+        assert isinstance(self.backend, VllmBackend)
+        self.backend = PatientBackend(self.backend)
+
+
 class LocalCase(Case):
     tricky_is_said = False  # its weights are random
 
@@ -120,7 +130,7 @@ class LocalCase(Case):
         return ask("far too long " * 999)
 
 
-KINDS = ["scripted", "vllm", "local"]
+KINDS = ["scripted", "vllm", "patient", "local"]
 
 
 @pytest.fixture(scope="session")
@@ -135,6 +145,8 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
         made = ScriptedCase()
     elif request.param == "vllm":
         made = VllmCase()
+    elif request.param == "patient":
+        made = PatientCase()
     else:
         made = LocalCase(request.getfixturevalue("tiny_folder"), tmp_path)
     # What a first answer starts for good, such as an event loop, is no leak of a later one.
@@ -155,7 +167,7 @@ def ask(
     return GenerationRequest((Message("user", question),), params)
 
 
-def text_of(items: list[Delta | Finish]) -> str:
+def text_of(items: list[Delta | Notice | Finish]) -> str:
     return "".join(item.text for item in items if isinstance(item, Delta))
 
 
@@ -177,10 +189,11 @@ def all_is_freed(case: Case, before: set[threading.Thread]) -> bool:
     return becomes(lambda: case.busy() == 0 and threads() <= before)
 
 
-def assert_is_an_answer(items: list[Delta | Finish]) -> Finish:
-    """Zero or more deltas, none empty, all of whole characters, then one finish."""
-    *deltas, finish = items
+def assert_is_an_answer(items: list[Delta | Notice | Finish]) -> Finish:
+    """Notices, then zero or more deltas, none empty, all of whole characters, then one finish."""
+    *before, finish = items
     assert isinstance(finish, Finish)
+    deltas = list(dropwhile(lambda item: isinstance(item, Notice), before))
     for delta in deltas:
         assert isinstance(delta, Delta)
         assert delta.text
@@ -211,7 +224,8 @@ def test_max_tokens_is_the_most_there_is(backend: Backend, limit: int) -> None:
     finish = assert_is_an_answer(items)
     assert finish.reason == "length"
     assert finish.usage.completion_tokens == limit
-    assert len(items) <= limit + 1 + 1  # a held-back character may come by itself
+    pieces = [item for item in items if not isinstance(item, Notice)]
+    assert len(pieces) <= limit + 1 + 1  # a held-back character may come by itself
 
 
 @pytest.mark.parametrize(("at", "length"), [(0, 1), (1, 4), (5, 2), (9, 6)])
@@ -310,7 +324,7 @@ def test_a_cancel_before_the_start_asks_nothing(case: Case) -> None:
 def test_a_cancel_before_the_first_token_ends_at_once(case: Case) -> None:
     before = threads()
     cancel = CancelToken()
-    items: list[Delta | Finish] = []
+    items: list[Delta | Notice | Finish] = []
     reader = threading.Thread(
         target=lambda: items.extend(case.backend.stream(ask("silent " * 60), cancel))
     )
@@ -328,7 +342,7 @@ def test_a_cancel_in_mid_answer_keeps_what_came_and_frees_the_rest(case: Case) -
     before = threads()
     cancel = CancelToken()
     stream = case.backend.stream(ask("long"), cancel)
-    items: list[Delta | Finish] = [next(stream), next(stream), next(stream)]
+    items: list[Delta | Notice | Finish] = [next(stream), next(stream), next(stream)]
     began_s = time.monotonic()
     cancel.cancel()
     cancel.cancel()
@@ -342,7 +356,7 @@ def test_a_cancel_in_mid_answer_keeps_what_came_and_frees_the_rest(case: Case) -
 def test_a_cancel_from_another_thread_wakes_a_waiting_reader(case: Case) -> None:
     before = threads()
     cancel = CancelToken()
-    items: list[Delta | Finish] = []
+    items: list[Delta | Notice | Finish] = []
     came = threading.Event()
 
     def read() -> None:
@@ -385,7 +399,7 @@ def test_after_a_cancel_the_next_question_works(case: Case) -> None:
 
 def test_a_cancel_leaves_other_answers_alone(case: Case) -> None:
     other = list(case.backend.stream(ask("long one", max_tokens=60), CancelToken()))
-    items: list[Delta | Finish] = []
+    items: list[Delta | Notice | Finish] = []
     reader = threading.Thread(
         target=lambda: items.extend(
             case.backend.stream(ask("long one", max_tokens=60), CancelToken())

@@ -25,7 +25,7 @@ from llm.errors import (
 )
 from llm.job import GenerationJob
 from llm.registry import JobRegistry
-from llm.types import Backend, Message, SamplingParams
+from llm.types import Backend, Message, Notice, SamplingParams
 from tests.driven_backend import PATIENCE_S, DrivenBackend, DrivenStream, at_once, join, let_go
 
 LIMIT_CHARS = 100
@@ -581,6 +581,21 @@ def test_the_backend_can_be_switched_between_turns(room: Room) -> None:
     assert models == ["small one", "big one"]
     assert [turn.backend for turn in room.turns()] == ["local", "server"]
     assert [stream.question for stream in room.local.streams] == ["one"]
+
+
+def test_the_model_that_was_picked_is_asked_and_the_receipt_says_who_answered(room: Room) -> None:
+    choices: dict[str, Any] = {"person": "somebody", "backend": "local", "params": SamplingParams()}
+    room.chat.ask(room.here, "why?", model="big", **choices)
+    job, stream = room.running(), room.next_stream()
+    assert stream.request.model == room.turns()[0].model == "big"
+    stream.yield_raw(Notice(None, "gpu-2", "big"))
+    stream.raise_(ServerUnreachableError(url="http://gpu-2/v1"))
+    let_go(job)
+    (turn,) = room.turns()
+    assert turn.receipt is not None
+    assert (turn.receipt.server, turn.receipt.model) == ("gpu-2", "big")
+    room.chat.ask_again(room.here, turn.turn_id, model="bigger", **choices)
+    assert room.next_stream().request.model == "bigger"
 
 
 def test_a_queued_question_keeps_the_choices_it_was_asked_with(room: Room) -> None:

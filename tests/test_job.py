@@ -17,12 +17,22 @@ from llm.errors import (
     InternalError,
     LLMError,
     OutOfMemoryError,
+    Reason,
     ServerFaultError,
     ShuttingDownError,
     StalledError,
 )
 from llm.job import CANCEL_GRACE_S, GenerationJob, Snapshot
-from llm.types import Backend, BackendStatus, CancelToken, Delta, Finish, GenerationRequest, Message
+from llm.types import (
+    Backend,
+    BackendStatus,
+    CancelToken,
+    Delta,
+    Finish,
+    GenerationRequest,
+    Message,
+    Notice,
+)
 from tests.driven_backend import (
     NEVER,
     PATIENCE_S,
@@ -134,6 +144,44 @@ def test_an_eager_reader_sees_the_text_only_ever_grow(bench: Bench) -> None:
         assert after.version > before.version
         assert after.text.startswith(before.text)
     assert seen[-1].text == "".join(pieces)
+
+
+def test_a_notice_is_shown_until_the_first_text_and_who_answers_is_kept(bench: Bench) -> None:
+    stream = bench.start()
+    busy = Reason("notice-busy", {"server": "gpu-1", "left": 3, "try": 2})
+    stream.yield_raw(Notice(busy, "gpu-1"))
+    assert bench.job.snapshot().notice == busy
+    assert bench.job.snapshot().phase == "reading"
+    stream.yield_raw(Notice(None, "gpu-2", "big one"))
+    assert bench.job.snapshot().notice is None
+    stream.yield_raw(Notice(busy, "gpu-2", "big one"))
+    stream.say("text")
+    snapshot = bench.job.snapshot()
+    assert (snapshot.notice, snapshot.server, snapshot.model) == (None, "gpu-2", "big one")
+    stream.raise_(ConnectionLostError(url="http://gpu-2/v1"))
+    final = bench.the_one_end()
+    assert (final.server, final.model, final.text) == ("gpu-2", "big one", "text")
+
+
+def test_a_notice_that_is_repeated_keeps_its_time(bench: Bench) -> None:
+    stream = bench.start()
+    away = Reason("notice-away", {"why": Reason("error-server-starting", {"url": "u"})})
+    stream.yield_raw(Notice(away))
+    bench.clock.advance(40)
+    stream.yield_raw(Notice(Reason(away.message_id, dict(away.values))))
+    assert bench.job.notice_s() == 40
+    stream.yield_raw(Notice(None))
+    assert bench.job.notice_s() == 0
+    stream.finish()
+
+
+def test_no_silence_before_the_first_text_is_too_long(bench: Bench) -> None:
+    stream = bench.start()
+    stream.yield_raw(Notice(None, "gpu-1"))
+    bench.clock.advance(3600)
+    bench.job.check_stuck()
+    stream.answer("late")
+    assert bench.the_one_end().text == "late"
 
 
 def test_wait_returns_at_once_when_there_is_something_newer(bench: Bench) -> None:

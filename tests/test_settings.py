@@ -302,6 +302,90 @@ def test_the_key_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SECRET not in shown
 
 
+SERVERS = f"""
+[[servers]]
+name = "gpu-1"
+base_url = "http://me:{SECRET}@gpu-1:8000/v1"
+api_key = "{SECRET}"
+
+[[servers]]
+name = "gpu-2"
+base_url = "http://gpu-2:8000/v1"
+model = "Qwen"
+"""
+
+
+def test_several_servers_can_be_named(elsewhere: Path) -> None:
+    (elsewhere / "steady_chat.toml").write_text(SERVERS, encoding="utf-8")
+    settings = load_settings()
+    assert [server.name for server in settings.all_servers()] == ["gpu-1", "gpu-2"]
+    assert settings.server().name == "gpu-1"
+    assert settings.server("gpu-2").model == "Qwen"
+    key = settings.server("gpu-1").api_key
+    assert key is not None
+    assert key.get_secret_value() == SECRET
+    with pytest.raises(KeyError):
+        settings.server("gpu-3")
+
+
+def test_servers_may_be_json_in_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEADY_CHAT_SERVERS", '[{"name": "a", "base_url": "https://a/v1"}]')
+    assert load_settings().server().base_url == "https://a/v1"
+    monkeypatch.setenv("STEADY_CHAT_SERVERS", "")
+    assert load_settings().servers == ()
+
+
+def test_without_named_servers_there_is_the_single_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEADY_CHAT_VLLM_BASE_URL", f"http://me:{SECRET}@gpu-box:9000/v1")
+    monkeypatch.setenv("STEADY_CHAT_VLLM_API_KEY", SECRET)
+    monkeypatch.setenv("STEADY_CHAT_VLLM_MODEL", "m")
+    (server,) = load_settings().all_servers()
+    assert (server.name, server.model) == ("gpu-box:9000", "m")
+    assert server.api_key is not None
+    assert SECRET not in f"{server!r} {server}"
+
+
+def test_no_secret_of_a_named_server_is_shown(elsewhere: Path) -> None:
+    (elsewhere / "steady_chat.toml").write_text(SERVERS, encoding="utf-8")
+    settings = load_settings()
+    assert SECRET not in f"{settings!r} {settings} {settings.shown()} {settings.server()!r}"
+    assert settings.shown()["servers"] == (
+        "gpu-1 (http://gpu-1:8000/v1), gpu-2 (http://gpu-2:8000/v1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "place", "reason"),
+    [
+        ("not json", "", Reason("reason-value-not-json")),
+        ('{"name": "a"}', "", Reason("reason-list")),
+        ("[3]", " · 1", Reason("reason-object")),
+        ('[{"name": "a"}]', " · 1 · base_url", Reason("reason-missing")),
+        ('[{"name": "", "base_url": "http://a"}]', " · 1 · name", Reason("reason-empty")),
+        (
+            '[{"name": "a", "base_url": "gpu"}]',
+            " · 1 · base_url",
+            Reason("reason-not-an-address"),
+        ),
+        (
+            '[{"name": "a", "base_url": "http://a", "key": "s"}]',
+            " · 1 · key",
+            Reason("reason-unknown-entry"),
+        ),
+        (
+            '[{"name": "a", "base_url": "http://a"}, {"name": "a", "base_url": "http://b"}]',
+            "",
+            Reason("reason-same-name", {"name": "a"}),
+        ),
+    ],
+)
+def test_a_wrong_server_is_told_with_its_place(
+    monkeypatch: pytest.MonkeyPatch, told: str, place: str, reason: Reason
+) -> None:
+    monkeypatch.setenv("STEADY_CHAT_SERVERS", told)
+    assert wrong().values == {"setting": f"STEADY_CHAT_SERVERS{place}", "reason": reason}
+
+
 def test_settings_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValidationError):
         load_settings().model = "other"  # type: ignore[misc]
@@ -322,4 +406,5 @@ def test_backends_can_be_made_from_settings(monkeypatch: pytest.MonkeyPatch) -> 
     backend = VllmBackend.from_settings(load_settings())
     assert backend.url == "http://gpu-box:9000/v1"
     assert backend.slots == 7
+    assert backend.server == "gpu-box:9000"
     backend.close()

@@ -11,6 +11,8 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,7 @@ from llm.errors import (
     ServerModelUnknownError,
     ServerNoModelError,
     ServerParameterError,
+    ServerStartingError,
     ServerTimeoutError,
     ServerTlsError,
     ServerUnreachableError,
@@ -39,6 +42,7 @@ from llm.errors import (
     ShuttingDownError,
     StalledError,
 )
+from llm.model_list import ModelInfo
 from llm.types import (
     CancelToken,
     Delta,
@@ -665,12 +669,17 @@ def test_the_values_of_a_refusal_are_the_servers(
     server: ProtocolServer, backend: VllmBackend
 ) -> None:
     server.when("busy", refusing(429, {}, retry_after="7"))
-    server.when("date", refusing(503, {}, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"))
+    server.when("date", refusing(503, {}, retry_after="Wed, 21 Oct 2015 07:28:00 GMT"))
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
+    server.when("soon", refusing(503, {}, retry_after=soon))
+    server.when("nonsense", refusing(503, {}, retry_after="tomorrow-ish"))
     server.when("fault", refusing(507, {}))
     server.when("words", refusing(400, {"error": {"message": "no  such\nparameter " + "x" * 999}}))
     server.when("mute", refusing(400, ""))
     assert failure(backend, "busy")[1].values == {"url": server.url, "seconds": 7}
     assert failure(backend, "date")[1].values == {"url": server.url, "seconds": 0}
+    assert failure(backend, "nonsense")[1].values == {"url": server.url, "seconds": 0}
+    assert failure(backend, "soon")[1].values["seconds"] in range(80, 91)
     assert failure(backend, "fault")[1].values == {"url": server.url, "status": 507}
     reason = str(failure(backend, "words")[1].values["reason"])
     assert reason.startswith("no such parameter xxx")
@@ -1123,6 +1132,90 @@ def test_a_server_started_again_with_another_model_is_asked_for_that(
     models = [exchange.body["model"] for exchange in server.exchanges]
     assert models == [MODEL, MODEL, "another"]
     assert backend.status().model == "another"
+
+
+def test_the_model_that_a_request_names_is_asked_and_no_other(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.models = ["first", "second"]
+    named = GenerationRequest((Message("user", "hi"),), model="second")
+    list(backend.stream(named, CancelToken()))
+    assert server.exchanges[0].body["model"] == "second"
+    server.models = ["first"]
+    with pytest.raises(ServerModelUnknownError):
+        list(backend.stream(named, CancelToken()))
+    assert len(server.exchanges) == 2, "another model was asked unasked"
+
+
+def test_models_are_found_with_their_windows(server: ProtocolServer, backend: VllmBackend) -> None:
+    listed = [{"id": "a", "max_model_len": 2048}, {"id": "b"}, {"id": "c", "max_model_len": "x"}]
+    server.models_handler = refusing(200, {"object": "list", "data": listed})
+    assert backend.models() == ()
+    assert backend.context_tokens() is None
+    backend.prepare()
+    assert wait_for(lambda: backend.status().ready)
+    assert backend.models() == (ModelInfo("a", 2048), ModelInfo("b"), ModelInfo("c"))
+    assert backend.context_tokens() == backend.context_tokens("a") == 2048
+    assert backend.context_tokens("b") is None
+    assert backend.context_tokens("nobody") is None
+
+
+def test_the_model_of_the_settings_comes_first_in_the_list_listed_or_not(
+    server: ProtocolServer,
+) -> None:
+    server.models = ["first", "second"]
+    for model, names in (("second", ["second", "first"]), ("alias", ["alias", "first", "second"])):
+        backend = VllmBackend(server.url, model=model)
+        try:
+            assert [known.name for known in backend.models()] == [model]
+            backend.prepare()
+            assert wait_for(lambda backend=backend: backend.status().ready)
+            assert [known.name for known in backend.models()] == names
+        finally:
+            backend.close()
+
+
+def test_the_models_of_a_server_that_went_away_stay_known(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    answer(backend)
+    server.stop()
+    failure(backend)
+    assert backend.status().phase == "failed"
+    assert [model.name for model in backend.models()] == [MODEL]
+
+
+@pytest.mark.parametrize("body", ["", {"error": {"code": 503, "message": "Loading model"}}])
+def test_a_server_that_still_loads_is_starting(
+    server: ProtocolServer, backend: VllmBackend, body: object
+) -> None:
+    server.models_handler = refusing(503, body)
+    backend.prepare()
+    assert wait_for(lambda: backend.status().phase == "starting")
+    assert backend.status().error is not None
+    server.models_handler = None
+    backend.prepare()
+    assert wait_for(lambda: backend.status().ready)
+
+
+def test_a_server_that_still_loads_says_so_to_a_question(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    loading = {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
+    server.when("hi", refusing(503, loading))
+    _, error = failure(backend)
+    assert type(error) is ServerStartingError
+    assert backend.status().phase == "starting"
+
+
+@pytest.mark.parametrize("status", [502, 504])
+def test_a_proxy_before_a_server_that_is_away_is_not_a_server_that_is_ready(
+    server: ProtocolServer, backend: VllmBackend, status: int
+) -> None:
+    answer(backend)
+    server.when("hi", refusing(status, "<html>Bad Gateway</html>"))
+    assert type(failure(backend)[1]) is ServerFaultError
+    assert backend.status().phase == "failed"
 
 
 def test_a_server_without_models_is_said(server: ProtocolServer, backend: VllmBackend) -> None:

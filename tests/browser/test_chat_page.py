@@ -66,6 +66,7 @@ def app(streamlit_server: StartServer, tmp_path_factory: pytest.TempPathFactory)
             "STEADY_CHAT_BACKENDS": "scripted,vllm",
             "STEADY_CHAT_SCRIPTS_FILE": str(scripts),
             "STEADY_CHAT_VLLM_BASE_URL": "http://127.0.0.1:9/v1",
+            "STEADY_CHAT_SERVER_WAIT_S": "1",
             "STEADY_CHAT_IDLE_TIMEOUT_S": "2",
             "STEADY_CHAT_MAX_TOKENS": "2000",
             "STEADY_CHAT_MAX_QUESTION_CHARS": "5000",
