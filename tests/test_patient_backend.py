@@ -428,11 +428,13 @@ def test_servers_that_die_and_are_away_are_each_asked_once(fleet: Fleet) -> None
         exchange.cut()
 
     first = fleet.server("gpu-1")
-    first.when("hi", dies)
+    first.when("deadly", dies)
     fleet.server("gpu-2").stop()
-    reader = Reader(fleet.patient("gpu-1", "gpu-2")).done()
+    patient = fleet.patient("gpu-1", "gpu-2")
+    Reader(patient).done()  # so that the first is known to be ready, as it is again at once
+    reader = Reader(patient, ask("deadly")).done()
     assert type(reader.error) is ConnectionLostError
-    assert len(first.exchanges) == 1
+    assert [exchange.question for exchange in first.exchanges] == ["hi", "deadly"]
 
 
 def test_stop_reaches_the_server_that_took_over(fleet: Fleet) -> None:
