@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 PIECES_WAITING = 256
 """Pieces that may lie between the socket and the caller before the socket is read no more."""
 
+_LOOK_UP_S = 60.0  # for the models, where a question needs them: a busy server takes its time
 _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
 _FREE_WITHIN_S = 1.0
 _MOST_AMENDMENTS = 3
@@ -210,9 +211,7 @@ class VllmBackend:
         """
         body = self._body(request)
         try:
-            body["model"] = (
-                request.model or self._state.model or await self._look_up(self._idle_timeout_s)
-            )
+            body["model"] = request.model or self._state.model or await self._look_up(_LOOK_UP_S)
             for _ in range(_MOST_AMENDMENTS):
                 try:
                     return await self._read(request, body, pieces, attempts)
@@ -244,7 +243,7 @@ class VllmBackend:
         if isinstance(error, ServerModelUnknownError):
             # The server may have been started again with another model.
             named = request.model or self._model
-            listed = "" if named else await self._look_up(self._idle_timeout_s)
+            listed = "" if named else await self._look_up(_LOOK_UP_S)
             if listed in ("", body["model"]):
                 return False
             body["model"] = listed

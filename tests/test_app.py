@@ -204,7 +204,7 @@ def test_what_a_server_refuses_can_be_left_out_with_a_press(settings: pytest.Mon
         assert app.slider(key="temperature").disabled
         assert len(server.exchanges) == 4
         assert "top_p" in server.exchanges[3].body
-        resources.vllm_backend().close()
+        resources.servers()[0].close()
 
 
 @pytest.mark.parametrize(
