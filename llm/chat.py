@@ -23,7 +23,7 @@ from llm.errors import (
 from llm.fault_log import log_fault
 from llm.job import GenerationJob, Snapshot
 from llm.registry import JobRegistry
-from llm.types import Backend, Finish, GenerationRequest, SamplingParams
+from llm.types import Backend, Finish, GenerationRequest, Message, SamplingParams
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +73,19 @@ class Chat:
 
     def ahead_of(self, job: GenerationJob) -> int:
         return self._registry.ahead_of(job)
+
+    def standing_request(
+        self,
+        conversation_id: str,
+        *,
+        backend: str,
+        params: SamplingParams,
+        system_prompt: str = "",
+        model: str = "",
+    ) -> GenerationRequest:
+        """What would be sent now, but for the next question."""
+        turns = self._store.turns(conversation_id)
+        return GenerationRequest(history_messages(turns, system_prompt), params, model)
 
     def ask(
         self,
@@ -196,7 +209,8 @@ class Chat:
 
     def _submit(self, conversation_id: str, turn: Turn, before: tuple[Turn, ...]) -> None:
         backend = self._backends[turn.backend]()
-        messages = history_messages(before, turn.question, turn.system_prompt)
+        history = history_messages(before, turn.system_prompt)
+        messages = (*history, Message("user", turn.question))
 
         def save(snapshot: Snapshot) -> None:
             self._store.change(conversation_id, turn.turn_id, lambda t: _as_snapshot(t, snapshot))
@@ -237,5 +251,6 @@ def _as_snapshot(turn: Turn, snapshot: Snapshot) -> Turn:
         finish=snapshot.finish,
         ttft_s=snapshot.ttft_s,
         tokens_per_s=snapshot.tokens_per_s,
+        left_out=snapshot.left_out,
     )
     return ended(turn, snapshot.text, snapshot.reasoning, receipt, snapshot.error)

@@ -20,13 +20,18 @@ TurnState = Literal["queued", "running", "ended"]
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What is known of a finished answer; None where the backend doesn't say."""
+    """What is known of a finished answer; None where the backend doesn't say.
+
+    Args:
+        left_out: how many of the oldest questions weren't told the model any more.
+    """
 
     model: str
     finish: Finish
     server: str = ""
     ttft_s: float | None = None
     tokens_per_s: float | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +153,8 @@ class ConversationStore:
                 del self._conversations[key]
 
 
-def history_messages(turns: tuple[Turn, ...], question: str, system: str) -> tuple[Message, ...]:
-    """What the model is told: the system prompt, the answered turns, the question.
+def history_messages(turns: tuple[Turn, ...], system: str) -> tuple[Message, ...]:
+    """What the model is told before the next question: the system prompt, the answered turns.
 
     A turn without an answer is left out with its question, so roles always alternate. Reasoning
     is never sent back.
@@ -159,7 +164,6 @@ def history_messages(turns: tuple[Turn, ...], question: str, system: str) -> tup
         if turn.state == "ended" and turn.text.strip():
             messages.append(Message("user", turn.question))
             messages.append(Message("assistant", turn.text))
-    messages.append(Message("user", question))
     return tuple(messages)
 
 

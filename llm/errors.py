@@ -142,6 +142,12 @@ class ContextOverflowError(InvalidRequestError):
     message_id = "error-context-overflow"
 
 
+class WindowExceededError(ContextOverflowError):
+    """The same, from a server that doesn't give the numbers."""
+
+    message_id = "error-window-exceeded"
+
+
 class InvalidParameterError(InvalidRequestError):
     """Values: parameter, value, low, high."""
 

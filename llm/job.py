@@ -15,7 +15,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, cast
 
-from llm.errors import InternalError, LLMError, Reason, StalledError
+from llm.context_fit import fit, shorten
+from llm.errors import ContextOverflowError, InternalError, LLMError, Reason, StalledError
 from llm.fault_log import log_fault
 from llm.types import Backend, CancelToken, Delta, Finish, GenerationRequest, Notice
 
@@ -44,6 +45,8 @@ class Snapshot:
         model: the model's name, as soon as it is known.
         server: who is asked, where the backend has several.
         notice: what goes on before the first text, where it is out of the ordinary.
+        left_out: how many of the oldest questions didn't fit the model's window any more and were
+            left out, with their answers.
     """
 
     version: int = 0
@@ -58,6 +61,7 @@ class Snapshot:
     model: str = ""
     server: str = ""
     notice: Reason | None = None
+    left_out: int = 0
 
     @property
     def done(self) -> bool:
@@ -227,7 +231,21 @@ class GenerationJob:
             return Finish("error"), InternalError(kind=type(error).__name__)
 
     def _consume(self) -> Finish:
-        with closing(self.backend.stream(self.request, self._cancel)) as stream:
+        fitted = fit(self.backend, self.request, self._cancel)
+        while True:
+            if fitted.left_out:
+                with self._changed:
+                    self._publish(left_out=fitted.left_out)
+            try:
+                return self._read(fitted.request)
+            except ContextOverflowError as error:
+                shorter = shorten(fitted, error)
+                if shorter is None or self._first_s is not None or self._cancel.cancelled:
+                    raise
+                fitted = shorter
+
+    def _read(self, request: GenerationRequest) -> Finish:
+        with closing(self.backend.stream(request, self._cancel)) as stream:
             for item in stream:
                 if isinstance(item, Finish):
                     return item

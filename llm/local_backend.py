@@ -28,7 +28,6 @@ from llm.types import (
     Delta,
     Finish,
     GenerationRequest,
-    Message,
 )
 
 if TYPE_CHECKING:
@@ -98,24 +97,22 @@ class LocalBackend:
     def slots(self) -> int:
         return self._options.slots
 
-    @property
-    def context_tokens(self) -> int | None:
+    def window_tokens(self, request: GenerationRequest) -> int | None:
         """The model's window; None while it isn't loaded, or has none."""
         loaded = self._loaded
         return loaded.context_tokens if loaded else None
 
-    def count_tokens(self, messages: tuple[Message, ...]) -> int | None:
-        """How many tokens these messages are as a prompt; None while the model isn't loaded.
-
-        Raises:
-            LLMError: the model's chat template refuses them.
-        """
+    def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        """None too where the model's chat template refuses the messages: `stream` says so."""
         loaded = self._loaded
         if loaded is None:
             return None
         from llm.local_generation import encode
 
-        return int(encode(loaded, messages)["input_ids"].shape[1])
+        try:
+            return int(encode(loaded, request.messages)["input_ids"].shape[1])
+        except LLMError:
+            return None
 
     def status(self) -> BackendStatus:
         with self._changed:

@@ -80,6 +80,14 @@ class PatientBackend:
         """A model's window, prompt and answer together; None where the server doesn't tell."""
         return self._server.context_tokens(model)
 
+    def window_tokens(self, request: GenerationRequest) -> int | None:
+        """That of the server that is asked first."""
+        return self._server.window_tokens(request)
+
+    def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        """By the server that is asked first."""
+        return self._server.count_tokens(request, cancel)
+
     def stream(
         self, request: GenerationRequest, cancel: CancelToken
     ) -> Generator[Delta | Notice | Finish]:

@@ -22,6 +22,7 @@ class ScriptFile:
     rules: tuple[tuple[str, Script], ...]
     slots: int
     ready_after_s: float
+    window_tokens: int | None
 
 
 def read_script_file(path: Path) -> ScriptFile:
@@ -43,16 +44,13 @@ def read_script_file(path: Path) -> ScriptFile:
 
 def _file(told: object, folder: Path) -> ScriptFile:
     top = _object(told, "")
-    for key in sorted(set(top) - {"default", "rules", "slots", "ready_after_s"}):
+    for key in sorted(set(top) - {"default", "rules", "slots", "ready_after_s", "window_tokens"}):
         raise WrongValueError(Reason("reason-unknown-entry"), key)
     rules = top.get("rules", [])
     if not isinstance(rules, list):
         raise WrongValueError(Reason("reason-list"), "rules")
-    slots = top.get("slots", 32)
-    if not isinstance(slots, int) or isinstance(slots, bool):
-        raise WrongValueError(Reason("reason-whole-number"), "slots")
-    if slots < 1:
-        raise WrongValueError(Reason("reason-at-least", {"limit": 1}), "slots")
+    slots = _from_1(top.get("slots", 32), "slots")
+    window_tokens = top.get("window_tokens")
     ready_after_s = top.get("ready_after_s", 0)
     number = isinstance(ready_after_s, int | float) and not isinstance(ready_after_s, bool)
     if not number or not math.isfinite(ready_after_s):
@@ -64,7 +62,16 @@ def _file(told: object, folder: Path) -> ScriptFile:
         rules=tuple(_rule(rule, f"rules[{at}]", folder) for at, rule in enumerate(rules)),
         slots=slots,
         ready_after_s=float(ready_after_s),
+        window_tokens=None if window_tokens is None else _from_1(window_tokens, "window_tokens"),
     )
+
+
+def _from_1(number: object, place: str) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise WrongValueError(Reason("reason-whole-number"), place)
+    if number < 1:
+        raise WrongValueError(Reason("reason-at-least", {"limit": 1}), place)
+    return number
 
 
 def _rule(told: object, place: str, folder: Path) -> tuple[str, Script]:

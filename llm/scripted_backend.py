@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from llm import demo_answers
-from llm.errors import ShuttingDownError
+from llm.errors import ContextOverflowError, ShuttingDownError
 from llm.script import Script
 from llm.script_file import read_script_file
 from llm.stop_strings import StopStrings
@@ -57,6 +57,7 @@ class ScriptedBackend:
         rules: (needle, script) pairs; the first needle that the last user message contains wins.
         slots: how many answers may run at once.
         ready_after_s: how long getting ready takes.
+        window_tokens: what prompt and answer may have together; None is without end.
     """
 
     name = "scripted"
@@ -68,11 +69,13 @@ class ScriptedBackend:
         *,
         slots: int = 32,
         ready_after_s: float = 0.0,
+        window_tokens: int | None = None,
     ) -> None:
         self.slots = slots
         self._default = default
         self._rules = tuple(rules)
         self._ready_after_s = ready_after_s
+        self._window_tokens = window_tokens
         # Reentrant: a forgotten iterator may be collected, and tidied up, anywhere.
         self._lock = threading.RLock()
         self._prepared_at_s: float | None = None
@@ -81,7 +84,7 @@ class ScriptedBackend:
 
     @classmethod
     def from_file(cls, path: Path) -> ScriptedBackend:
-        """Read `{"default": {…}, "rules": [{"when": "…", …}], "slots": …, "ready_after_s": …}`.
+        """Read `{"default": {…}, "rules": [{"when": "…", …}], …}`, with the arguments of this class.
 
         A script's keys are the arguments of `Script`; `text_file`, relative to the file, may
         stand for `text`. Every top-level key may be left out.
@@ -90,7 +93,13 @@ class ScriptedBackend:
             SettingsError: naming the place in the file and what is wrong there.
         """
         told = read_script_file(path)
-        return cls(told.default, told.rules, slots=told.slots, ready_after_s=told.ready_after_s)
+        return cls(
+            told.default,
+            told.rules,
+            slots=told.slots,
+            ready_after_s=told.ready_after_s,
+            window_tokens=told.window_tokens,
+        )
 
     @classmethod
     def from_settings(cls, settings: Settings) -> ScriptedBackend:
@@ -121,6 +130,12 @@ class ScriptedBackend:
             if self._prepared_at_s is None:
                 self._prepared_at_s = time.monotonic()
 
+    def window_tokens(self, request: GenerationRequest) -> int | None:
+        return self._window_tokens
+
+    def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        return _prompt_tokens(request)
+
     def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         wake = threading.Event()
         with self._lock:
@@ -146,6 +161,10 @@ class ScriptedBackend:
     ) -> Iterator[Delta | Finish]:
         """The answer itself; `wake` is set when it is no longer wanted."""
         self.prepare()
+        prompt_tokens, window = _prompt_tokens(request), self._window_tokens
+        if window is not None and prompt_tokens >= window:
+            over = prompt_tokens + 1 - window
+            raise ContextOverflowError(prompt_tokens=prompt_tokens, limit=window, over=over)
         question = _last_question(request.messages)
         script = self._choose(question)
         now_s = time.monotonic
@@ -186,7 +205,6 @@ class ScriptedBackend:
             reason = "abort"
         elif held := cutter.flush():
             yield Delta(held, last_kind)
-        prompt_tokens = sum(1 + len(message.content) // 4 for message in request.messages)
         yield Finish(reason, Usage(prompt_tokens, told) if script.usage else Usage())
 
     def _choose(self, question: str) -> Script:
@@ -206,6 +224,10 @@ class ScriptedBackend:
             raise script.failure()
         elif script.die_after == told:
             raise RuntimeError("the script dies here")
+
+
+def _prompt_tokens(request: GenerationRequest) -> int:
+    return sum(1 + len(message.content) // 4 for message in request.messages)
 
 
 def _last_question(messages: Sequence[Message]) -> str:

@@ -37,6 +37,7 @@ from llm.errors import (
     ServerUnreachableError,
     SettingsError,
     Value,
+    WindowExceededError,
 )
 from llm.fault_log import log_fault
 from llm.parameter_errors import named_parameters
@@ -63,6 +64,15 @@ _PROMPT = (
 _NAMEABLE = (*OPTIONAL_PARAMS, "stream_options")
 # Source: OpenAI's newer models. Other complaints about max_tokens are about its value.
 _OTHER_LIMIT = re.compile(r"\buse\W+max_completion_tokens", re.IGNORECASE)
+# Source: OpenAI's error code; llama.cpp's error type (tools/server/README.md) and its numbers.
+_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_WINDOW_WORDS = re.compile(
+    r"(?:context|model|prompt|input|sequence)s?\W+(?:\w+\W+){0,4}?(?:length|size|window|len)\b"
+    r".{0,200}\b(?:exceed|longer|larger|greater|too long|maximum|over)"
+    r"|\b(?:exceed|longer than|larger than|greater than|too long).{0,200}"
+    r"\b(?:context|window|max(?:imum)?[ _]model[ _]len(?:gth)?)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _NO_SUCH_MODEL = re.compile(r"model\b.{0,200}\b(?:does not exist|not found)", re.I | re.S)
 
 # Source: llama.cpp, tools/server/server.cpp: "Loading model"; gateways say it in other words.
@@ -122,7 +132,7 @@ class ServerErrors:
         if status >= 500:
             return ServerFaultError(url=self.url, status=status)
         if status in (400, 409, 413, 422):
-            return _overflow(message) or self._refusal(body, message, status, asked)
+            return _overflow(message, body) or self._refusal(body, message, status, asked)
         return ServerGarbageError(url=self.url)
 
     def from_stream(self, body: object, asked: Mapping[str, object]) -> LLMError:
@@ -132,7 +142,7 @@ class ServerErrors:
             code = int(code)
         if isinstance(code, int) and 400 <= code < 500:
             return self.from_status(code, body, None, asked)
-        return _overflow(_message(body)) or ServerFaultError(url=self.url, status=0)
+        return _overflow(_message(body), body) or ServerFaultError(url=self.url, status=0)
 
     def from_socket(self, error: BaseException) -> LLMError:
         """The error of a connection that failed, by the reasons behind it."""
@@ -230,17 +240,29 @@ def _entry(entry: object) -> str:
     return json.dumps(entry, ensure_ascii=False, default=str)
 
 
-def _overflow(message: str) -> LLMError | None:
-    """What the numbers of a message about the context window say, where it is one that has them."""
-    window = _WINDOW.search(message)
-    prompt = next((found for form in _PROMPT if (found := form.search(message))), None)
-    if window is None or prompt is None:
-        return None
-    limit, prompt_tokens = int(window[1]), int(prompt[1])
+def _overflow(message: str, body: object) -> LLMError | None:
+    """What is said about the context window, with the numbers where they are told."""
+    fields = _error_object(body)
+    prompt_tokens, limit = fields.get("n_prompt_tokens"), fields.get("n_ctx")
+    if not (isinstance(prompt_tokens, int) and isinstance(limit, int)):
+        window = _WINDOW.search(message)
+        prompt = next((found for form in _PROMPT if (found := form.search(message))), None)
+        if window is None or prompt is None:
+            told = _OVERFLOW_CODES & {fields.get("code"), fields.get("type")}
+            return WindowExceededError() if told or _WINDOW_WORDS.search(message) else None
+        limit, prompt_tokens = int(window[1]), int(prompt[1])
     numbers: dict[str, Value] = {"prompt_tokens": prompt_tokens, "limit": limit}
-    if prompt_tokens <= limit:
+    if prompt_tokens < limit:
         return NotAllowedError(reason=Reason(_ANSWER_TOO_LONG, numbers))
-    return ContextOverflowError(**numbers, over=prompt_tokens - limit)
+    return ContextOverflowError(**numbers, over=max(1, prompt_tokens - limit))
+
+
+def _error_object(body: object) -> Mapping[str, object]:
+    """The object that describes the error, where the body has one."""
+    if not isinstance(body, Mapping):
+        return {}
+    inner = body.get("error")
+    return inner if isinstance(inner, Mapping) else body
 
 
 def _seconds(retry_after: str | None) -> int:

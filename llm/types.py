@@ -282,6 +282,21 @@ class Backend(Protocol):
         """Start getting ready in the background, or again after a failure. Returns at once."""
         ...
 
+    def window_tokens(self, request: GenerationRequest) -> int | None:
+        """The most tokens prompt and answer may have together, with the model that is asked.
+
+        None while unknown. Never blocks, never raises.
+        """
+        ...
+
+    def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        """The prompt's tokens, exactly as the model will be given it.
+
+        None where that can't be had. May take as long as a small request to a server; `cancel`
+        ends it. Never raises.
+        """
+        ...
+
     def stream(
         self, request: GenerationRequest, cancel: CancelToken
     ) -> Generator[Delta | Notice | Finish]:

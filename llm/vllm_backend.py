@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from llm.chat_chunks import ChunkReader
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 PIECES_WAITING = 256
 """Pieces that may lie between the socket and the caller before the socket is read no more."""
+
+COUNT_LIMIT_S = 3.0
+"""Without an exact count by then the question is sent as it is."""
 
 _LOOK_UP_S = 60.0  # for the models, where a question needs them: a busy server takes its time
 _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
@@ -107,6 +111,7 @@ class VllmBackend:
         self._model = model
         self._refused: set[str] = set()  # fields of the body that this server doesn't know
         self._speeds: dict[str, PrefillSpeed] = {}
+        self._counts = True  # until it is known that the server has no route for it
         self._connect_timeout_s = connect_timeout_s
         self._idle_timeout_s = idle_timeout_s
         self._thread = LoopThread("vllm-backend", self._client.close)
@@ -148,11 +153,6 @@ class VllmBackend:
         first = (listed.pop(usual, ModelInfo(usual)),) if usual else ()
         return (*first, *listed.values())
 
-    def context_tokens(self, model: str = "") -> int | None:
-        """A model's window, prompt and answer together; None where the server doesn't tell."""
-        wanted = model or self._state.model
-        return next((m.context_tokens for m in self._state.models if m.name == wanted), None)
-
     def expect_prefill_s(self, request: GenerationRequest) -> float | None:
         """How long this prompt may take to be read, at most; None while nothing is known."""
         speed = self._speeds.get(request.model or self._state.model)
@@ -181,6 +181,36 @@ class VllmBackend:
             except asyncio.CancelledError:
                 raise ShuttingDownError() from None
             yield finish
+        finally:
+            forget()
+            errand.cancel()
+
+    def window_tokens(self, request: GenerationRequest) -> int | None:
+        return self.context_tokens(request.model)
+
+    def context_tokens(self, model: str = "") -> int | None:
+        """A model's window, prompt and answer together; None where the server doesn't tell."""
+        wanted = model or self._state.model
+        return next((m.context_tokens for m in self._state.models if m.name == wanted), None)
+
+    def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        model = request.model or self._state.model
+        if not model or not self._counts or cancel.cancelled:
+            return None
+        told: Future[int | None] = Future()
+
+        def counted(tokens: int | None, error: BaseException | None) -> None:
+            told.set_result(tokens)
+
+        try:
+            errand = self._thread.submit(self._count(model, request), counted)
+        except RuntimeError:  # closed
+            return None
+        forget = cancel.on_cancel(errand.cancel)
+        try:
+            return told.result(COUNT_LIMIT_S)
+        except TimeoutError:
+            return None
         finally:
             forget()
             errand.cancel()
@@ -227,7 +257,7 @@ class VllmBackend:
     def _body(self, request: GenerationRequest) -> dict[str, Any]:
         """The request as JSON, but for the model. What is left out isn't sent."""
         body: dict[str, Any] = {
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "messages": _told(request),
             "stream": True,
             "stream_options": {"include_usage": True},
             **request.params.given(),
@@ -307,6 +337,14 @@ class VllmBackend:
             speed.learn(request.messages, first_s - sent_s)
         return Finish(reader.finish(), reader.usage)
 
+    async def _count(self, model: str, request: GenerationRequest) -> int | None:
+        try:
+            tokens = await self._client.count_tokens(model, _told(request))
+        except LLMError:
+            return None
+        self._counts = tokens is not None
+        return tokens
+
     async def _look_up(self, limit_s: float) -> str:
         """Learn which models the server has; returns the one to ask where none is named."""
         self._state.lists(await self._client.models(limit_s))
@@ -320,3 +358,7 @@ class VllmBackend:
         elif model is not None:
             self._state.answers()
         self._state.end_probe()
+
+
+def _told(request: GenerationRequest) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.content} for message in request.messages]

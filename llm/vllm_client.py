@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from openai._types import RequestOptions
 
 
+_NO_ROUTE = (404, 405, 501)
+
+
 class VllmClient:
     """The requests that the backend makes, as plain JSON.
 
@@ -88,6 +91,27 @@ class VllmClient:
         if models is None:
             raise ServerGarbageError(url=self.url)
         return models
+
+    async def count_tokens(self, model: str, messages: list[dict[str, str]]) -> int | None:
+        """The prompt's tokens by the server's own tokenizer; None where it has no such route.
+
+        Source: vLLM's `/tokenize`, which stands beside `/v1`, not under it.
+
+        Raises:
+            LLMError: and nothing else.
+        """
+        url = self.url.removesuffix("/v1") + "/tokenize"
+        body = {"model": model, "messages": messages, "add_generation_prompt": True}
+        try:
+            told = await self._connected().post(
+                url, cast_to=object, body=body, options=self._options()
+            )
+        except Exception as fault:  # noqa: BLE001 - only LLMErrors leave
+            if getattr(fault, "status_code", 0) in _NO_ROUTE:
+                return None
+            raise self.translated(fault, body) from self.cause(fault)
+        count = told.get("count") if isinstance(told, dict) else None
+        return count if isinstance(count, int) else None
 
     async def close(self) -> None:
         if self._openai is not None:

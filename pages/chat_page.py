@@ -14,6 +14,7 @@ from llm.types import OPTIONAL_PARAMS, Backend
 from ui import resources
 from ui.answer_view import AnswerView
 from ui.backend_status import StatusPlace, draw_phases, watch
+from ui.context_meter import draw_context_meter, keep_context_meter
 from ui.conversation_id import conversation_id, person, was_lost
 from ui.language import say, say_error
 from ui.live_answer import follow
@@ -105,10 +106,11 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     running = _draw_history(history, earlier_place, turns, at_rest=job is None)
     if job is None and turns and _worth_another_try(turns[-1]):
         _offer_another_try(again_place, turns[-1])
-    _draw_bottom(here, job.request.request_id if job is not None else None)
+    context_place = _draw_bottom(here, job.request.request_id if job is not None else None)
     follow_the_end(st.session_state.get("asked", 0))
 
     if running is not None or job is not None:
+        keep_context_meter(context_place)
         if running is not None and job is not None:
             turn, view, status_place = running
             # Read at two moments, they may speak of two turns.
@@ -124,6 +126,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
                 st.rerun()
         time.sleep(BETWEEN_TURNS_S)
         st.rerun()
+    draw_context_meter(context_place, backend, chat.standing_request(here, **choices()))
     if not status.settled:
         watch(backend, backend_status, setup_place)
 
@@ -156,8 +159,8 @@ def _draw_history(
     return running
 
 
-def _draw_bottom(here: str, running_turn: str | None) -> None:
-    """What stands at the lower edge: a refusal, Stop, the input."""
+def _draw_bottom(here: str, running_turn: str | None) -> DeltaGenerator:
+    """What stands at the lower edge: a refusal, Stop, the input; below it a place is left."""
     with st.bottom:
         refusal_place, stop_place = st.empty(), st.empty()
         if "refused_question" in st.session_state:
@@ -165,6 +168,7 @@ def _draw_bottom(here: str, running_turn: str | None) -> None:
         # Its value, not a callback: a tab whose connection was lost asks in a session that has
         # drawn nothing yet and so knows no callback.
         question = st.chat_input(say("chat-input"), key="question")
+        context_place = st.empty()
     if question:
         _ask(question)
         st.rerun()
@@ -179,6 +183,7 @@ def _draw_bottom(here: str, running_turn: str | None) -> None:
             on_click=resources.chat().stop,
             args=(here, running_turn),
         )
+    return context_place
 
 
 def _worth_another_try(turn: Turn) -> bool:

@@ -143,6 +143,12 @@ class DrivenBackend:
     def prepare(self) -> None:
         pass
 
+    def window_tokens(self, request: GenerationRequest) -> int | None:
+        return None
+
+    def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        return None
+
     def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         stream = DrivenStream(request, cancel)
         self.streams.append(stream)
@@ -183,6 +189,12 @@ class EchoBackend:
 
     def prepare(self) -> None:
         pass
+
+    def window_tokens(self, request: GenerationRequest) -> int | None:
+        return None
+
+    def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        return None
 
     def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         with self._lock:

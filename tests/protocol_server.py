@@ -184,6 +184,7 @@ class ProtocolServer:
         exchanges: every chat request, in the order they came.
         models: what `/v1/models` lists.
         models_handler: takes the place of that list.
+        tokenize_handler: answers `/tokenize`, which is not there without it.
         key: the bearer token that is wanted; None wants none.
 
     Args:
@@ -196,6 +197,7 @@ class ProtocolServer:
         self.lookups: list[Exchange] = []
         self.models: list[str] = [MODEL]
         self.models_handler: Handler | None = None
+        self.tokenize_handler: Handler | None = None
         self.key: str | None = None
         self._rules: list[tuple[str, Handler]] = []
         self._default = saying(["Hello", ", ", "world", "!"])
@@ -300,6 +302,8 @@ class ProtocolServer:
         if exchange.path == "/v1/models":
             listed = {"object": "list", "data": [{"id": name} for name in self.models]}
             return self.models_handler or refusing(200, listed)
+        if exchange.path == "/tokenize" and self.tokenize_handler is not None:
+            return self.tokenize_handler
         if exchange.path != "/v1/chat/completions":
             return refusing(404, {"detail": "Not Found"})
         for word, handler in self._rules:

@@ -171,7 +171,7 @@ def test_changes_from_many_threads_are_all_kept(store: ConversationStore) -> Non
     assert store.turns(here)[0].text == "x" * 800
 
 
-def test_history_alternates_and_ends_with_the_question() -> None:
+def test_history_alternates_and_has_no_reasoning() -> None:
     turns = (
         an_answered_turn("one"),
         a_turn("failed", state="ended", error=StalledError(seconds=60)),
@@ -181,7 +181,7 @@ def test_history_alternates_and_ends_with_the_question() -> None:
         a_turn("two", state="ended", text="partial", error=StalledError(seconds=60)),
         a_turn("three", state="ended", text="said", reasoning="thought"),
     )
-    assert history_messages(turns, "now?", "Be brief.") == (
+    assert history_messages(turns, "Be brief.") == (
         Message("system", "Be brief."),
         Message("user", "one?"),
         Message("assistant", "yes"),
@@ -189,12 +189,11 @@ def test_history_alternates_and_ends_with_the_question() -> None:
         Message("assistant", "partial"),
         Message("user", "three?"),
         Message("assistant", "said"),
-        Message("user", "now?"),
     )
 
 
-def test_history_of_nothing_is_the_question() -> None:
-    assert history_messages((), "now?", " ") == (Message("user", "now?"),)
+def test_a_blank_system_prompt_isnt_told() -> None:
+    assert history_messages((), " ") == ()
 
 
 def test_an_ended_turn_keeps_its_question_and_choices() -> None:

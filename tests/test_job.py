@@ -14,6 +14,7 @@ import pytest
 
 from llm.errors import (
     ConnectionLostError,
+    ContextOverflowError,
     InternalError,
     LLMError,
     OutOfMemoryError,
@@ -23,6 +24,7 @@ from llm.errors import (
     StalledError,
 )
 from llm.job import CANCEL_GRACE_S, GenerationJob, Snapshot
+from llm.scripted_backend import ScriptedBackend
 from llm.types import (
     Backend,
     BackendStatus,
@@ -32,6 +34,7 @@ from llm.types import (
     GenerationRequest,
     Message,
     Notice,
+    SamplingParams,
 )
 from tests.driven_backend import (
     NEVER,
@@ -919,3 +922,55 @@ def test_a_job_that_went_wrong_in_any_way_of_the_tree_is_an_error_not_an_abort(
         final = bench.the_one_end()
         assert final.finish == Finish("error")
         assert final.error is error
+
+
+# The window
+
+
+def _long_conversation(turns: int) -> GenerationRequest:
+    said = [
+        (Message("user", f"question {n}"), Message("assistant", "word " * 80)) for n in range(turns)
+    ]
+    messages = [message for pair in said for message in pair]
+    return GenerationRequest((*messages, Message("user", "now?")), SamplingParams(max_tokens=20))
+
+
+def _answer_of(backend: ScriptedBackend, request: GenerationRequest) -> Snapshot:
+    job = GenerationJob("c", "p", backend, request, save=lambda snapshot: None)
+    job.start()
+    return job.wait(NEVER, PATIENCE_S)
+
+
+def test_a_conversation_that_no_longer_fits_is_answered_and_says_what_was_left_out() -> None:
+    final = _answer_of(ScriptedBackend(window_tokens=400), _long_conversation(10))
+    assert final.error is None
+    assert final.left_out == 7
+    assert final.text
+
+
+def test_a_backend_that_only_says_so_afterwards_is_asked_again_with_less() -> None:
+    class Countless(ScriptedBackend):
+        asked = 0
+
+        def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+            return None
+
+        def stream(
+            self, request: GenerationRequest, cancel: CancelToken
+        ) -> Generator[Delta | Finish]:
+            self.asked += 1
+            return super().stream(request, cancel)
+
+    backend = Countless(window_tokens=400)
+    final = _answer_of(backend, _long_conversation(10))
+    assert final.error is None
+    assert final.left_out == 7
+    assert backend.asked == 2
+
+
+def test_a_question_that_is_too_long_by_itself_says_by_how_much() -> None:
+    request = GenerationRequest((Message("user", "x" * 4000),), SamplingParams(max_tokens=20))
+    final = _answer_of(ScriptedBackend(window_tokens=400), request)
+    assert isinstance(final.error, ContextOverflowError)
+    assert final.error.values == {"prompt_tokens": 1001, "limit": 400, "over": 602}
+    assert final.left_out == 0

@@ -8,7 +8,7 @@ import torch
 from llm.errors import ContextOverflowError
 from llm.local_backend import LocalBackend
 from llm.local_streamer import REPLACEMENT
-from llm.types import Message
+from llm.types import CancelToken
 from tests.local_answers import TIMEOUT_S, ask, model_of, read
 from tests.tiny_model import WINDOW_TOKENS
 
@@ -22,14 +22,18 @@ def test_an_answer_is_deltas_and_one_finish_with_exact_counts(shared: LocalBacke
     assert text
     assert finish.reason == "length"
     assert finish.usage.completion_tokens == 7
-    assert finish.usage.prompt_tokens == shared.count_tokens(request.messages)
+    assert finish.usage.prompt_tokens == shared.count_tokens(request, CancelToken())
 
 
 def test_status_says_ready_and_the_models_name(shared: LocalBackend) -> None:
     read(shared, ask(max_tokens=1))
     status = shared.status()
     assert (status.phase, status.model, status.error) == ("ready", "Tiny-Instruct", None)
-    assert (shared.name, shared.slots, shared.context_tokens) == ("local", 2, WINDOW_TOKENS)
+    assert (shared.name, shared.slots, shared.window_tokens(ask())) == (
+        "local",
+        2,
+        WINDOW_TOKENS,
+    )
 
 
 def test_greedy_is_what_the_bare_model_says(shared: LocalBackend) -> None:
@@ -135,7 +139,7 @@ def test_top_p_keeps_only_the_nucleus(shared: LocalBackend) -> None:
 
 def test_a_prompt_that_leaves_no_room_is_refused_with_the_numbers(shared: LocalBackend) -> None:
     request = ask("x" * 600)
-    tokens = model_of(shared) and shared.count_tokens(request.messages)
+    tokens = model_of(shared) and shared.count_tokens(request, CancelToken())
     assert tokens is not None
     with pytest.raises(ContextOverflowError) as caught:
         read(shared, request)
@@ -149,7 +153,7 @@ def test_a_prompt_that_leaves_no_room_is_refused_with_the_numbers(shared: LocalB
 def test_max_tokens_are_fitted_to_the_room_that_is_left(shared: LocalBackend) -> None:
     request = ask("x" * 460, max_tokens=1_000_000, temperature=0)
     model_of(shared)
-    prompt = shared.count_tokens(request.messages)
+    prompt = shared.count_tokens(request, CancelToken())
     assert prompt is not None
     _, finish = read(shared, request)
     assert finish.reason == "length"
@@ -158,7 +162,7 @@ def test_max_tokens_are_fitted_to_the_room_that_is_left(shared: LocalBackend) ->
 
 def test_the_last_token_that_fits_is_used(shared: LocalBackend) -> None:
     model_of(shared)
-    bare = shared.count_tokens((Message("user", ""),))
+    bare = shared.count_tokens(ask(""), CancelToken())
     assert bare is not None
     fits = "x" * (WINDOW_TOKENS - 1 - bare)
     assert read(shared, ask(fits))[1].usage.completion_tokens == 1

@@ -30,7 +30,7 @@ def test_the_embedded_model_knows_the_capital_of_france(embedded: LocalBackend) 
     assert "Paris" in text
     assert finish.reason == "stop"
     assert embedded.status().model == "SmolLM2-135M-Instruct"
-    assert embedded.context_tokens == 8192
+    assert embedded.window_tokens(ask("hi")) == 8192
 
 
 @pytest.mark.model

@@ -41,6 +41,7 @@ from llm.errors import (
     SettingsError,
     ShuttingDownError,
     StalledError,
+    WindowExceededError,
 )
 from llm.model_list import ModelInfo
 from llm.types import (
@@ -52,7 +53,7 @@ from llm.types import (
     SamplingParams,
     Usage,
 )
-from llm.vllm_backend import PIECES_WAITING, VllmBackend
+from llm.vllm_backend import COUNT_LIMIT_S, PIECES_WAITING, VllmBackend
 from tests.protocol_server import (
     MODEL,
     Exchange,
@@ -840,7 +841,7 @@ def test_more_tokens_than_room_are_answered_with_all_the_room(
     assert len(server.exchanges) == 2
 
 
-@pytest.mark.parametrize("prompt_tokens", [30, 2047, 2048])
+@pytest.mark.parametrize("prompt_tokens", [30, 2047])
 def test_a_prompt_that_fits_is_never_called_too_long(
     server: ProtocolServer, backend: VllmBackend, prompt_tokens: int
 ) -> None:
@@ -855,14 +856,116 @@ def test_a_prompt_that_fits_is_never_called_too_long(
     assert len(server.exchanges) == 2, "asked again without a limit, and then no more"
 
 
-def test_a_window_without_numbers_is_said_in_the_servers_words(
+def test_a_prompt_that_fills_the_window_leaves_no_room(
     server: ProtocolServer, backend: VllmBackend
 ) -> None:
-    message = "the request exceeds the available context size, try increasing it"
-    server.when("long", refusing(400, {"error": {"message": message}}))
-    _, error = failure(backend, "long")
-    assert type(error) is NotAllowedError
-    assert error.values == {"reason": message}
+    message = ROOM_FOR_THE_PROMPT_ONLY.replace("30 input", "2048 input")
+    server.when("full", refusing(400, {"error": {"message": message}}))
+    _, error = failure(backend, "full")
+    assert type(error) is ContextOverflowError
+    assert error.values == {"prompt_tokens": 2048, "limit": 2048, "over": 1}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "the request exceeds the available context size, try increasing it"},
+        {"message": "Input is too long for this model's context window."},
+        {"message": "prompt is too long: maximum context length exceeded"},
+        {"message": "Input validation error: `inputs` sequence length is larger than allowed"},
+        {"message": "Sorry.", "code": "context_length_exceeded"},
+        {"message": "Sorry.", "type": "exceed_context_size_error"},
+    ],
+)
+def test_a_window_without_numbers_is_told_for_what_it_is(
+    server: ProtocolServer, backend: VllmBackend, error: dict[str, str]
+) -> None:
+    server.when("long", refusing(400, {"error": error}))
+    _, raised = failure(backend, "long")
+    assert type(raised) is WindowExceededError
+
+
+def test_the_numbers_of_llama_cpp_are_read_where_it_puts_them(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    error = {"message": "too long", "type": "exceed_context_size_error"}
+    server.when("long", refusing(400, {"error": {**error, "n_prompt_tokens": 70, "n_ctx": 64}}))
+    _, raised = failure(backend, "long")
+    assert type(raised) is ContextOverflowError
+    assert raised.values == {"prompt_tokens": 70, "limit": 64, "over": 6}
+
+
+@pytest.mark.parametrize(
+    "message", ["The model is too long in loading", "temperature must be smaller than the maximum"]
+)
+def test_other_refusals_arent_taken_for_the_window(
+    server: ProtocolServer, backend: VllmBackend, message: str
+) -> None:
+    server.when("odd", refusing(400, {"error": {"message": message}}))
+    _, raised = failure(backend, "odd", seed=1)
+    assert not isinstance(raised, ContextOverflowError)
+
+
+# Counting.
+
+
+def test_the_servers_tokenizer_counts(server: ProtocolServer, backend: VllmBackend) -> None:
+    server.key = "sk-right"
+    keyed = VllmBackend(server.url, api_key="sk-right", model=MODEL)
+    server.tokenize_handler = refusing(200, {"count": 321, "max_model_len": 2048})
+    try:
+        assert keyed.count_tokens(ask("hi"), CancelToken()) == 321
+    finally:
+        keyed.close()
+    (lookup,) = [x for x in server.lookups if x.path == "/tokenize"]
+    assert lookup.body == {
+        "model": MODEL,
+        "messages": [{"role": "user", "content": "hi"}],
+        "add_generation_prompt": True,
+    }
+
+
+@pytest.mark.parametrize("handler", [None, refusing(200, {"tokens": []}), refusing(200, [])])
+def test_a_server_that_cant_count_is_asked_once(
+    server: ProtocolServer, handler: Handler | None
+) -> None:
+    server.tokenize_handler = handler
+    backend = VllmBackend(server.url, model=MODEL)
+    try:
+        for _ in range(3):
+            assert backend.count_tokens(ask("hi"), CancelToken()) is None
+    finally:
+        backend.close()
+    assert [x.path for x in server.lookups].count("/tokenize") == 1
+
+
+def test_a_server_that_fails_at_counting_is_asked_again(server: ProtocolServer) -> None:
+    server.tokenize_handler = refusing(500, {})
+    backend = VllmBackend(server.url, model=MODEL)
+    try:
+        assert backend.count_tokens(ask("hi"), CancelToken()) is None
+        server.tokenize_handler = refusing(200, {"count": 5})
+        assert backend.count_tokens(ask("hi"), CancelToken()) == 5
+    finally:
+        backend.close()
+
+
+def test_stop_ends_a_count_under_way(server: ProtocolServer) -> None:
+    async def never(exchange: Exchange) -> None:
+        cancel.cancel()
+        await exchange.hold()
+
+    server.tokenize_handler = never
+    cancel = CancelToken()
+    backend = VllmBackend(server.url, model=MODEL)
+    try:
+        began_s = time.monotonic()
+        assert backend.count_tokens(ask("hi"), cancel) is None
+        assert time.monotonic() - began_s < COUNT_LIMIT_S
+        (lookup,) = [x for x in server.lookups if x.path == "/tokenize"]
+        assert lookup.over.wait(2.0), "the server was left waiting"
+    finally:
+        backend.close()
 
 
 # The key.

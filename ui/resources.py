@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import streamlit as st
 
 from llm.chat import Chat
+from llm.context_meter import ContextMeter
 from llm.conversations import ConversationStore
 from llm.errors import SettingsError
 from llm.fault_log import log_fault
@@ -118,6 +119,14 @@ def registry() -> JobRegistry:
 def chat() -> Chat:
     """The conversations of this process."""
     return Chat(ConversationStore(), registry(), backends(), settings().max_question_chars)
+
+
+@st.cache_resource(show_spinner=False)
+def context_meter() -> ContextMeter:
+    """Counts what conversations take of their models' windows."""
+    made = ContextMeter()
+    _to_close.append(made.close)
+    return made
 
 
 @asynccontextmanager

@@ -28,6 +28,10 @@ _CSS = """
 [class*="st-key-turn-"] [data-stale] { opacity: 1 !important; transition: none !important; }
 .steady-question { white-space: pre-wrap; overflow-wrap: anywhere; }
 [data-testid="stMarkdownContainer"] table { display: block; overflow-x: auto; max-width: 100%; }
+.steady-context { display: flex; align-items: center; gap: 0.5rem; font-size: 0.75rem; opacity: 0.65; }
+.steady-context span { flex: none; width: 4rem; height: 3px; border-radius: 2px;
+  background: color-mix(in srgb, currentColor 20%, transparent); }
+.steady-context i { display: block; height: 100%; border-radius: 2px; background: currentColor; }
 </style>
 """
 

@@ -4,7 +4,8 @@ error-invalid-request = This request can’t be answered: { $reason }
 error-empty-question = The question is empty. Type something first.
 error-question-too-long = The question has { $chars } characters; at most { $limit } fit. Shorten it by { $over }.
 error-too-many-queued = { $limit } questions wait already in this conversation. Let the answer finish, or take one back.
-error-context-overflow = The conversation has { $prompt_tokens } tokens and the model’s window holds { $limit }: { $over } too many. Shorten the question, or clear the history.
+error-context-overflow = The question, with all that has to go with it, has { $prompt_tokens } tokens and the model’s window holds { $limit }: { $over } too many. Shorten the question or the system prompt.
+error-window-exceeded = The question doesn’t fit the model’s window. Shorten the question or the system prompt.
 error-invalid-parameter = “{ $parameter }” is { $value }; it must lie between { $low } and { $high }.
 error-stop-strings = At most { $limit } stop strings are taken, each of 1 to { $chars } characters.
 error-not-allowed = The server refuses this request: { $reason }
@@ -106,6 +107,10 @@ receipt-tokens = { $tokens ->
 }
 receipt-ttft = first text after { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } s
 receipt-speed = { NUMBER($speed, maximumFractionDigits: 1) } tokens/s
+receipt-left-out = { $questions ->
+    [one] the oldest question no longer fitted the model’s window and was left out
+   *[other] the { $questions } oldest questions no longer fitted the model’s window and were left out
+}
 
 ## Sidebar
 sidebar-backend = Backend
@@ -200,3 +205,9 @@ reason-gguf-damaged = the GGUF file is damaged, or of a kind that can’t be rea
 reason-gguf-not-converted = the GGUF file can’t be converted
 reason-conversion-stalled = converting it stood still for { $minutes } minutes and was ended
 reason-template-refuses = the model’s chat template refuses it (“{ $says }”)
+
+context = Context
+context-exact = Context: { $tokens } of { $window } tokens
+context-about = Context: about { $tokens } of { $window } tokens
+context-no-window = Context: about { $tokens } tokens; how many the model takes isn’t known
+context-full = The model’s window ({ $window } tokens) is full: the next question goes without the oldest ones.

@@ -4,7 +4,8 @@ error-invalid-request = 无法回答这个请求：{ $reason }
 error-empty-question = 问题是空的，请先输入内容。
 error-question-too-long = 问题有 { $chars } 个字符，最多允许 { $limit } 个，请删减 { $over } 个字符。
 error-too-many-queued = 这个对话里已有 { $limit } 个问题在等待。请等当前回答结束，或撤回其中一个。
-error-context-overflow = 对话共有 { $prompt_tokens } 个词元，模型的上下文窗口只能容纳 { $limit } 个，超出 { $over } 个。请缩短问题，或清空历史。
+error-context-overflow = 这个问题（连同必须附带的内容）共有 { $prompt_tokens } 个词元，模型的上下文窗口只能容纳 { $limit } 个，超出 { $over } 个。请缩短问题或系统提示词。
+error-window-exceeded = 这个问题超出了模型的上下文窗口。请缩短问题或系统提示词。
 error-invalid-parameter = “{ $parameter }”的值是 { $value }，应在 { $low } 到 { $high } 之间。
 error-stop-strings = 停止字符串最多 { $limit } 个，每个 1 到 { $chars } 个字符。
 error-not-allowed = 服务器拒绝了这个请求：{ $reason }
@@ -102,6 +103,7 @@ finish-error = 失败
 receipt-tokens = { $tokens } 个词元
 receipt-ttft = 首字用时 { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } 秒
 receipt-speed = 每秒 { NUMBER($speed, maximumFractionDigits: 1) } 个词元
+receipt-left-out = 最早的 { $questions } 轮对话已超出模型的上下文窗口，未发送给模型
 
 ## Sidebar
 sidebar-backend = 后端
@@ -193,3 +195,9 @@ reason-gguf-damaged = GGUF 文件已损坏，或属于无法读取的类型
 reason-gguf-not-converted = 无法转换这个 GGUF 文件
 reason-conversion-stalled = 转换过程停滞了 { $minutes } 分钟，已被终止
 reason-template-refuses = 模型的对话模板拒绝了它（“{ $says }”）
+
+context = 上下文
+context-exact = 上下文：{ $tokens } / { $window } 个词元
+context-about = 上下文：约 { $tokens } / { $window } 个词元
+context-no-window = 上下文：约 { $tokens } 个词元（模型的窗口大小未知）
+context-full = 模型的上下文窗口（{ $window } 个词元）已满：下一个问题将不再带上最早的对话。

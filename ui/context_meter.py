@@ -1,0 +1,66 @@
+"""The line below the input: how full the model's window is before the next question."""
+
+from __future__ import annotations
+
+import html
+import time
+from concurrent.futures import Future
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from llm.context_meter import ContextUse
+from llm.types import Backend, GenerationRequest
+from ui import resources
+from ui.language import say
+from ui.live_answer import TICK_S, yield_to_rerun
+
+PATIENCE_S = 1.5
+"""How long the line waits for an exact count before it says an estimate."""
+_KEY = "context_use"
+
+
+def keep_context_meter(place: DeltaGenerator) -> None:
+    """Show what was said last; for while an answer runs."""
+    _draw(place, st.session_state.get(_KEY))
+
+
+def draw_context_meter(place: DeltaGenerator, backend: Backend, request: GenerationRequest) -> None:
+    """Count and show. The last thing a run does: it may wait a moment for the count.
+
+    Args:
+        request: what would be sent now, but for the question.
+    """
+    use = resources.context_meter().use(backend, request, _wait)
+    st.session_state[_KEY] = use
+    _draw(place, use)
+
+
+def _wait(counting: Future[int | None]) -> None:
+    end_s = time.monotonic() + PATIENCE_S
+    while not counting.done() and time.monotonic() < end_s:
+        yield_to_rerun()
+        time.sleep(TICK_S)
+
+
+def _draw(place: DeltaGenerator, use: ContextUse | None) -> None:
+    if use is None or (not use.tokens and use.window is None):
+        place.empty()
+        return
+    percent = round(100 * min(1.0, use.share or 0.0))
+    words, name = html.escape(sentence(use)), html.escape(say("context"))
+    place.html(
+        f'<div class="steady-context"><span role="meter" aria-label="{name}" aria-valuemin="0" '
+        f'aria-valuemax="100" aria-valuenow="{percent}"><i style="width: {percent}%"></i></span>'
+        f"{words}</div>"
+    )
+
+
+def sentence(use: ContextUse) -> str:
+    """What the line says."""
+    if use.window is None:
+        return say("context-no-window", tokens=use.tokens)
+    if use.tokens >= use.window:
+        return say("context-full", window=use.window)
+    key = "context-exact" if use.exact else "context-about"
+    return say(key, tokens=use.tokens, window=use.window)
