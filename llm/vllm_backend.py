@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 PIECES_WAITING = 256
 """Pieces that may lie between the socket and the caller before the socket is read no more."""
 
+PIECES_A_TOKEN = 4
+"""More pieces than this for each token of `max_tokens`, and the server doesn't heed it: some send
+a token in several pieces, a runaway server sends without end."""
+
 COUNT_LIMIT_S = 3.0
 """Without an exact count by then the question is sent as it is."""
 
@@ -304,7 +308,7 @@ class VllmBackend:
         watch = asyncio.timeout(None)
         try:
             async with watch, await self._client.open(body) as stream:
-                chunks = 0
+                chunks = given = 0
                 async for chunk in stream:
                     if (chunks := chunks + 1) % _TURN_CHUNKS == 0:
                         await asyncio.sleep(0)
@@ -313,12 +317,16 @@ class VllmBackend:
                             watch.reschedule(None)  # a slow reader is not a silent server
                         first_s = first_s or now_s()
                         await pieces.put(piece)
+                        given += 1
                         watch.reschedule(now_s() + self._idle_timeout_s)
                         self._state.answers()
                     if reader.error is not None:
                         raise self._client.told(reader.error, body)
                     if reader.finish_reason is not None:
                         watch.reschedule(now_s() + min(_AFTER_FINISH_S, self._idle_timeout_s))
+                    elif given > PIECES_A_TOKEN * request.params.max_tokens + PIECES_WAITING:
+                        reader.finish_reason = "length"
+                        break
         except Exception as fault:  # noqa: BLE001  the boundary: only LLMErrors leave
             # Once the server has said how it ended, nothing can be wrong with the answer.
             if reader.finish_reason is None:

@@ -43,6 +43,7 @@ from llm.errors import (
     StalledError,
     WindowExceededError,
 )
+from llm.job import GenerationJob
 from llm.model_list import ModelInfo
 from llm.types import (
     CancelToken,
@@ -53,7 +54,7 @@ from llm.types import (
     SamplingParams,
     Usage,
 )
-from llm.vllm_backend import COUNT_LIMIT_S, PIECES_WAITING, VllmBackend
+from llm.vllm_backend import COUNT_LIMIT_S, PIECES_A_TOKEN, PIECES_WAITING, VllmBackend
 from tests.protocol_server import (
     MODEL,
     Exchange,
@@ -904,6 +905,49 @@ def test_other_refusals_arent_taken_for_the_window(
     server.when("odd", refusing(400, {"error": {"message": message}}))
     _, raised = failure(backend, "odd", seed=1)
     assert not isinstance(raised, ContextOverflowError)
+
+
+def test_a_server_that_ignores_max_tokens_is_ended_and_freed(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    async def runaway(exchange: Exchange) -> None:
+        await exchange.head()
+        while True:
+            await exchange.say("on ")
+
+    server.when("runaway", runaway)
+    text, _, finish = answer(backend, "runaway", max_tokens=10)
+    assert finish.reason == "length"
+    assert PIECES_A_TOKEN * 10 < len(text) / 3 < PIECES_A_TOKEN * 10 + 2 * PIECES_WAITING
+    assert server.exchange().over.wait(2.0), "the server goes on"
+
+
+def test_a_token_in_several_pieces_is_not_taken_for_a_runaway(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.when(
+        "letters",
+        sending(*(chunk({"content": letter}) for letter in "abc" * 400), chunk({}, finish="stop")),
+    )
+    text, _, finish = answer(backend, "letters", max_tokens=400)
+    assert (len(text), finish.reason) == (1200, "stop")
+
+
+def test_an_answer_of_100_000_tokens_arrives_whole(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    words = [f" w{number}" for number in range(100_000)]
+    server.when("book", saying(words))
+    job = GenerationJob("c", "p", backend, ask("book", max_tokens=100_000), save=lambda _: None)
+    job.start()
+    version = -1
+    while not (seen := job.wait(version, 60.0)).done:
+        assert seen.version > version, "nothing came for a minute"
+        version = seen.version
+        time.sleep(0.05)
+    assert seen.error is None
+    assert seen.text == "".join(words)
+    assert seen.finish == Finish("stop", Usage(7, 100_000))
 
 
 # Counting.
