@@ -252,5 +252,6 @@ def _as_snapshot(turn: Turn, snapshot: Snapshot) -> Turn:
         ttft_s=snapshot.ttft_s,
         tokens_per_s=snapshot.tokens_per_s,
         left_out=snapshot.left_out,
+        reasoning_s=snapshot.reasoning_s,
     )
     return ended(turn, snapshot.text, snapshot.reasoning, receipt, snapshot.error)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from llm.reasoning import ReasoningSplitter
 from llm.types import Delta, DeltaKind, FinishReason, Usage
 
 _REASONING = ("reasoning_content", "reasoning")
@@ -34,9 +35,14 @@ class ChunkReader:
     text_seen: bool = False
     error: Mapping[str, Any] | None = None
     _halves: dict[DeltaKind, str] = field(default_factory=dict)
+    _splitter: ReasoningSplitter = field(default_factory=ReasoningSplitter)
 
     def read(self, chunk: object) -> Iterator[Delta]:
-        """The chunk's text; never an empty delta, never half a character."""
+        """The chunk's text and reasoning; never half a character.
+
+        A reasoning parser in the server sends the two apart; without one, tags in the text say
+        which is which.
+        """
         if not isinstance(chunk, Mapping):
             return
         if chunk.get("object") == "error":
@@ -52,10 +58,18 @@ class ChunkReader:
             for kind, text in (("reasoning", reasoning), ("text", _text(delta.get("content")))):
                 if whole := self._whole(kind, text):  # type: ignore[arg-type]
                     self.text_seen = True
-                    yield Delta(whole, kind)  # type: ignore[arg-type]
+                    if kind == "reasoning":
+                        self._splitter.told_apart()
+                        yield Delta(whole, "reasoning")
+                    else:
+                        yield from self._splitter.push(whole)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self.finish_reason = reason
+
+    def rest(self) -> list[Delta]:
+        """What was held back, since it might have become a tag; ask when no chunk comes any more."""
+        return self._splitter.end()
 
     def finish(self) -> FinishReason:
         """The finish reason in this app's words; what it has no word for is a stop."""

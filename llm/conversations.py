@@ -32,6 +32,7 @@ class Receipt:
     ttft_s: float | None = None
     tokens_per_s: float | None = None
     left_out: int = 0
+    reasoning_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Turn:
         person: who asked.
         state: `queued` behind the turn before, `running` (in line or being answered), `ended`.
         text: the answer so far, or all of it.
+        reasoning: what the model thought before it; shown, and never sent back.
         error: what went wrong, if something did; the text until then is kept.
     """
 

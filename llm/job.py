@@ -40,6 +40,9 @@ class Snapshot:
         finish: why it ended; only when done.
         error: what went wrong; only when done with reason `error`.
         ttft_s: seconds from the slot to the first text or reasoning; None before.
+        thinking: whether reasoning is what comes now; no more once the answer has begun.
+        reasoning_s: seconds from the first reasoning to the answer's first text, or as far as it
+            has come; None without reasoning.
         decode_s: seconds from the first to the latest piece.
         waited_s: seconds spent in line.
         model: the model's name, as soon as it is known.
@@ -56,6 +59,8 @@ class Snapshot:
     finish: Finish | None = None
     error: LLMError | None = None
     ttft_s: float | None = None
+    thinking: bool = False
+    reasoning_s: float | None = None
     decode_s: float = 0.0
     waited_s: float = 0.0
     model: str = ""
@@ -129,6 +134,8 @@ class GenerationJob:
         self._created_s = clock()
         self._started_s: float | None = None
         self._first_s: float | None = None
+        self._thinking_from_s: float | None = None
+        self._thought_at_s: float | None = None
         self._latest_s = self._created_s
         self._noticed_s = self._created_s
         self._cancelled_s: float | None = None
@@ -176,6 +183,11 @@ class GenerationJob:
         """Seconds since the present notice was given."""
         with self._changed:
             return self._clock() - self._noticed_s
+
+    def thinking_s(self) -> float:
+        """Seconds since the first reasoning, until the answer began; 0 before."""
+        with self._changed:
+            return self._reasoning_s(self._clock()) or 0.0
 
     def wait(self, version: int, timeout_s: float) -> Snapshot:
         """The answer once it is newer than `version` or done, or as it stands after the timeout."""
@@ -269,6 +281,9 @@ class GenerationJob:
         with self._changed:
             if self._ending:
                 return
+            if delta.kind == "recast":
+                self._recast(now)
+                return
             text = self._whole_characters(delta.text)
             if not text:
                 return
@@ -276,8 +291,29 @@ class GenerationJob:
             if self._first_s is None:
                 self._first_s = now
             (self._text if delta.kind == "text" else self._reasoning).append(text)
+            if self._thought_at_s is None:
+                if delta.kind == "reasoning":
+                    self._thinking_from_s = self._thinking_from_s or now
+                elif not text.isspace():
+                    self._thought_at_s = now
             self._version += 1
             self._changed.notify_all()
+
+    def _recast(self, now: float) -> None:
+        """All text so far turned out to be reasoning. Called with the lock held."""
+        if self._first_s is None:
+            return
+        self._reasoning.append(self._text.whole())
+        self._text = _Growing()
+        self._thinking_from_s, self._thought_at_s = self._first_s, now
+        self._version += 1
+        self._changed.notify_all()
+
+    def _reasoning_s(self, now: float) -> float | None:
+        """How long it has thought, by now. Called with the lock held."""
+        if self._thinking_from_s is None:
+            return None
+        return (now if self._thought_at_s is None else self._thought_at_s) - self._thinking_from_s
 
     def _whole_characters(self, text: str) -> str:
         """Join surrogate pairs that a server split over two pieces; drop what can't be text."""
@@ -302,6 +338,8 @@ class GenerationJob:
                 self._merged(),
                 version=self._version + 1,
                 phase="done",
+                thinking=False,
+                reasoning_s=self._reasoning_s(self._clock()),
                 finish=finish,
                 error=error,
                 model=model,
@@ -347,6 +385,8 @@ class GenerationJob:
                 text=self._text.whole(),
                 reasoning=self._reasoning.whole(),
                 ttft_s=first_s - cast(float, self._started_s),
+                thinking=self._thinking_from_s is not None and self._thought_at_s is None,
+                reasoning_s=self._reasoning_s(self._latest_s),
                 decode_s=self._latest_s - first_s,
             )
         return self._state

@@ -18,7 +18,10 @@ from llm.local_loader import LoadedModel
 from llm.local_memory import forget_frames, free_memory
 from llm.local_sampling import generation_config, processors
 from llm.local_streamer import BoundedTextStreamer, GenerationStopped
+from llm.reasoning import ReasoningSplitter, opened_at_the_end
 from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, Usage
+
+_TAG_TOKENS = 32  # more than any opening tag and the white space after it has
 
 _running = threading.local()
 """The streamer of the answer that this thread generates."""
@@ -56,7 +59,8 @@ def generate(
     prompt_tokens = int(inputs["input_ids"].shape[1])
     room = _room(loaded.context_tokens, prompt_tokens)
     limit = min(request.params.max_tokens, room) if room is not None else request.params.max_tokens
-    streamer = BoundedTextStreamer(loaded.tokenizer, stop=request.params.stop)
+    streamer = BoundedTextStreamer(loaded.tokenizer, stop=request.params.stop, ends=loaded.eos_ids)
+    splitter = ReasoningSplitter(_opened(loaded, inputs["input_ids"]))
     worker = threading.Thread(
         target=_work,
         args=(loaded, request, inputs.to(loaded.device), limit, streamer),
@@ -67,7 +71,12 @@ def generate(
     try:
         worker.start()
         for text in streamer:
-            yield Delta(text)
+            yield from splitter.push(text)
+        if not streamer.stopped:
+            yield from splitter.end()
+    except LLMError:
+        yield from splitter.end()
+        raise
     finally:
         forget()
         streamer.stop()
@@ -83,6 +92,11 @@ def generate(
         yield Finish("stop", usage)
     else:
         yield Finish("length", usage)
+
+
+def _opened(loaded: LoadedModel, prompt_ids: Any) -> str:
+    """The reasoning tag that the chat template has opened in the prompt, (1, T); "" for none."""
+    return opened_at_the_end(str(loaded.tokenizer.decode(prompt_ids[0, -_TAG_TOKENS:])))
 
 
 def _room(window: int | None, prompt_tokens: int) -> int | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TextIteratorStreamer
 
+from llm.reasoning import tag_tokens
 from llm.stop_strings import StopStrings
 
 if TYPE_CHECKING:
@@ -91,6 +92,17 @@ def decoder_for(tokenizer: Any) -> IncrementalDecoder:
     )
 
 
+def reasoning_tags(tokenizer: Any, ends: Sequence[int] = ()) -> dict[int, str]:
+    """Special tokens that are shown although decoding skips special ones: reasoning is told by them.
+
+    What they stand between is decoded as if they weren't there.
+    """
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    special = {number: str(token) for number, token in added.items() if token.special}
+    shown = tag_tokens(special.values())
+    return {n: text for n, text in special.items() if text in shown and n not in ends}
+
+
 class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
     """One answer's way from `generate()`, which puts ids in, to a reader, who iterates over text.
 
@@ -107,10 +119,15 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
         capacity: the most pieces that wait.
         stop: strings before which the answer ends; `put` then raises `GenerationStopped` at the
             token that completes one.
+        ends: ids that end an answer, and are never part of its text.
     """
 
     def __init__(
-        self, tokenizer: Any, capacity: int = CAPACITY, stop: tuple[str, ...] = ()
+        self,
+        tokenizer: Any,
+        capacity: int = CAPACITY,
+        stop: tuple[str, ...] = (),
+        ends: Sequence[int] = (),
     ) -> None:
         super().__init__(tokenizer, skip_prompt=True)
         self.next_tokens_are_prompt: bool = True
@@ -118,6 +135,7 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
         self.last_token: int | None = None
         self._decoder = decoder_for(tokenizer)
         self._cutter = StopStrings(stop)
+        self._tags = reasoning_tags(tokenizer, ends)
         self._capacity = capacity
         self._changed = threading.Condition()
         self._pieces: deque[str] = deque()
@@ -150,7 +168,8 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
         for token_id in value.reshape(-1).tolist():
             self.generated_tokens += 1
             self.last_token = token_id
-            if piece := self._cutter.push(self._decoder.push(token_id)):
+            piece = self._tags.get(token_id) or self._decoder.push(token_id)
+            if piece := self._cutter.push(piece):
                 self.on_finalized_text(piece)
             if self._cutter.found:
                 self.end()

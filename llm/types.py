@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from llm.errors import InvalidParameterError, LLMError, Reason, StopStringsError
 
 Role = Literal["system", "user", "assistant"]
-DeltaKind = Literal["text", "reasoning"]
+DeltaKind = Literal["text", "reasoning", "recast"]
 FinishReason = Literal["stop", "length", "abort", "error"]
 BackendPhase = Literal[
     "idle", "fetching", "converting", "loading", "warming", "starting", "ready", "failed"
@@ -135,7 +135,13 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of the answer as it arrives. A piece is not a token."""
+    """A piece of the answer as it arrives. A piece is not a token.
+
+    Args:
+        text: never empty, but for a recast, which has none.
+        kind: `text` of the answer, or `reasoning`. `recast` says that all text before it turned
+            out to be reasoning: its opening tag stood in the prompt, unseen.
+    """
 
     text: str
     kind: DeltaKind = "text"

@@ -180,6 +180,8 @@ class VllmBackend:
                 pieces.wait_for_end(_FREE_WITHIN_S)
                 yield Finish("abort", attempts[-1].usage if attempts else Usage())
                 return
+            if attempts:
+                yield from attempts[-1].rest()
             try:
                 finish = pieces.result()
             except asyncio.CancelledError:

@@ -19,6 +19,7 @@ from ui.conversation_id import conversation_id, person, was_lost
 from ui.language import say, say_error
 from ui.live_answer import follow
 from ui.paint_probe import paint_meter
+from ui.reasoning_view import ReasoningView
 from ui.scroll_follower import follow_the_end
 from ui.sidebar import choices, leave_out
 from ui.turns import draw_answer, draw_question, forget_blocks_except
@@ -112,12 +113,13 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     if running is not None or job is not None:
         keep_context_meter(context_place)
         if running is not None and job is not None:
-            turn, view, status_place = running
+            turn, view, reasoning, status_place = running
             # Read at two moments, they may speak of two turns.
             if job.request.request_id == turn.turn_id:
                 follow(
                     job,
                     view,
+                    reasoning,
                     status_place,
                     paint_meter(),
                     ahead=lambda: chat.ahead_of(job),
@@ -133,7 +135,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
 
 def _draw_history(
     place: DeltaGenerator, earlier_place: DeltaGenerator, turns: tuple[Turn, ...], *, at_rest: bool
-) -> tuple[Turn, AnswerView, DeltaGenerator] | None:
+) -> tuple[Turn, AnswerView, ReasoningView, DeltaGenerator] | None:
     """Draw the turns; returns the running one with the places to follow it in."""
     chat, here = resources.chat(), conversation_id()
     first = _first_shown(len(turns), at_rest=at_rest)
@@ -149,9 +151,9 @@ def _draw_history(
                 draw_question(turn, lambda turn_id: chat.withdraw(here, turn_id))
                 if turn.state == "queued":
                     continue
-                view, status_place = draw_answer(turn)
+                view, reasoning, status_place = draw_answer(turn)
                 if turn.state == "running":
-                    running = (turn, view, status_place)
+                    running = (turn, view, reasoning, status_place)
         drawn = len(turns) - first
         for _ in range(st.session_state.get("drawn_turns", 0) - drawn):
             st.empty()  # in the place of a question that was taken back

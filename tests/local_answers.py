@@ -68,6 +68,24 @@ class Gate:
             assert self.open.wait(TIMEOUT_S)
 
 
+class Dictation:
+    """Has the next answer be this text, whatever the weights say; it ends by itself after it."""
+
+    def __init__(self, backend: LocalBackend, text: str) -> None:
+        self._model = model_of(backend)
+        assert backend._loaded is not None
+        tokenizer = backend._loaded.tokenizer
+        ids = tokenizer.encode(text, add_special_tokens=False)
+        self._left = [*ids, tokenizer.eos_token_id]
+        self._hook = self._model.register_forward_hook(self._step)
+
+    def _step(self, _model: Any, _args: Any, output: Any) -> None:
+        output.logits[:] = -1e9
+        output.logits[..., self._left.pop(0)] = 0
+        if not self._left:
+            self._hook.remove()
+
+
 def cut(path: Path) -> None:
     """Half of a file is lost."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

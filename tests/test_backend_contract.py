@@ -28,9 +28,12 @@ from llm.types import (
     SamplingParams,
 )
 from llm.vllm_backend import VllmBackend
+from tests.local_answers import Dictation
 from tests.protocol_server import Exchange, ProtocolServer, refusing, saying
 from tests.tiny_model import make_tiny_model
 
+THOUGHT = "hm, a < b"
+TAGGED = f"<think>{THOUGHT}</think>42"
 TRICKY = "你好，世界！🙂 👨‍👩‍👧 é ไทย"
 AT_ONCE_S = 1.0
 
@@ -44,6 +47,10 @@ class Case(ABC):
     @abstractmethod
     def failing(self) -> GenerationRequest:
         """A request that can't be answered."""
+
+    @abstractmethod
+    def thinking(self, *, closed: bool = True) -> GenerationRequest:
+        """A request whose answer is THOUGHT and then 42, or ends before it has an answer."""
 
     def busy(self) -> int:
         """How many requests are held by whatever answers; 0 where that can't be seen."""
@@ -63,12 +70,17 @@ class ScriptedCase(Case):
                 ("silent", Script("x", prefill_s=60)),
                 ("tricky", Script(TRICKY, chunk_chars=1)),
                 ("fail", Script("x", fail_after=1)),
+                ("think", Script("42", reasoning=THOUGHT)),
+                ("unclosed", Script(reasoning=THOUGHT)),
             ],
         )
         self.backend = self.scripted
 
     def failing(self) -> GenerationRequest:
         return ask("fail")
+
+    def thinking(self, *, closed: bool = True) -> GenerationRequest:
+        return ask("think" if closed else "unclosed")
 
     def busy(self) -> int:
         return self.scripted.running
@@ -83,10 +95,15 @@ class VllmCase(Case):
         self.server.when("silent", self._silence)
         self.server.when("tricky", saying(list(TRICKY)))
         self.server.when("fail", refusing(500, {}))
+        self.server.when("think", saying(list(TAGGED)))
+        self.server.when("unclosed", saying(list(TAGGED.partition("/")[0])))
         self.backend: Backend = VllmBackend(self.server.url)
 
     def failing(self) -> GenerationRequest:
         return ask("fail")
+
+    def thinking(self, *, closed: bool = True) -> GenerationRequest:
+        return ask("think" if closed else "unclosed")
 
     def busy(self) -> int:
         return sum(not exchange.over.is_set() for exchange in self.server.exchanges)
@@ -122,12 +139,17 @@ class LocalCase(Case):
     def __init__(self, folder: Path, data_dir: Path) -> None:
         from llm.local_backend import LocalBackend, LocalOptions
 
-        self.backend = LocalBackend(
+        self.local = LocalBackend(
             LocalOptions(data_dir=data_dir, model=str(folder), slots=4, threads=1)
         )
+        self.backend = self.local
 
     def failing(self) -> GenerationRequest:
         return ask("far too long " * 999)
+
+    def thinking(self, *, closed: bool = True) -> GenerationRequest:
+        Dictation(self.local, TAGGED if closed else TAGGED.partition("/")[0])
+        return ask("think")
 
 
 KINDS = ["scripted", "vllm", "patient", "local"]
@@ -272,6 +294,26 @@ def test_characters_arrive_whole(case: Case) -> None:
     assert_is_an_answer(items)
     if case.tricky_is_said:
         assert text_of(items) == TRICKY
+
+
+def test_reasoning_comes_before_the_answer_and_apart_from_it(case: Case) -> None:
+    items = list(case.backend.stream(case.thinking(), CancelToken()))
+    assert assert_is_an_answer(items).reason == "stop"
+    kinds = [item.kind for item in items if isinstance(item, Delta)]
+    assert kinds == sorted(kinds)  # reasoning < text
+    told = {
+        kind: text_of([item for item in items if isinstance(item, Delta) and item.kind == kind])
+        for kind in kinds
+    }
+    assert told == {"reasoning": THOUGHT, "text": "42"}
+
+
+def test_reasoning_that_is_not_finished_is_never_the_answer(case: Case) -> None:
+    items = list(case.backend.stream(case.thinking(closed=False), CancelToken()))
+    assert assert_is_an_answer(items).reason == "stop"
+    deltas = [item for item in items if isinstance(item, Delta)]
+    assert {delta.kind for delta in deltas} == {"reasoning"}
+    assert THOUGHT in text_of(items)
 
 
 def test_several_answers_at_once_do_not_mix(case: Case) -> None:

@@ -570,6 +570,31 @@ def test_history_leaves_out_unanswered_turns_and_reasoning_and_keeps_stopped_par
     assert room.turns()[2].reasoning == "secret thoughts"
 
 
+def test_what_turned_out_to_be_reasoning_is_kept_so_and_not_sent_back(room: Room) -> None:
+    room.ask("one")
+    job, stream = room.running(), room.next_stream()
+    stream.say("Let me see.")
+    job.save_partial()
+    assert room.turns()[0].text == "Let me see."
+    stream.say("", "recast")
+    stream.say("one!")
+    stream.finish()
+    let_go(job)
+    turn = room.turns()[0]
+    assert (turn.text, turn.reasoning) == ("one!", "Let me see.")
+    assert turn.receipt is not None
+    assert turn.receipt.reasoning_s is not None
+    room.ask("two")
+    job, stream = room.running(), room.next_stream()
+    assert told(stream) == [("user", "one"), ("assistant", "one!"), ("user", "two")]
+    # All reasoning and no answer: as if it hadn't been asked.
+    stream.say("Hm", "reasoning")
+    stream.finish("length")
+    let_go(job)
+    room.ask("three")
+    assert told(room.next_stream())[2:] == [("user", "three")]
+
+
 def test_the_backend_can_be_switched_between_turns(room: Room) -> None:
     room.answered("one", "one!")
     room.ask("two", backend="server")

@@ -260,6 +260,57 @@ def test_reasoning_is_kept_apart_from_the_answer(bench: Bench) -> None:
     assert (final.reasoning, final.text) == ("hmm, yes", "Because.")
 
 
+def test_how_long_it_thought_is_kept(bench: Bench) -> None:
+    stream = bench.start()
+    assert bench.job.snapshot().reasoning_s is None
+    bench.clock.advance(5)
+    stream.say("hmm", "reasoning")
+    assert bench.job.snapshot().thinking
+    bench.clock.advance(2)
+    assert bench.job.thinking_s() == 2
+    stream.say(", yes", "reasoning")
+    assert bench.job.snapshot().reasoning_s == 2
+    bench.clock.advance(1)
+    stream.say("\n\n")
+    assert bench.job.snapshot().thinking, "white space is no answer yet"
+    bench.clock.advance(1)
+    stream.say("Because.")
+    assert not bench.job.snapshot().thinking
+    bench.clock.advance(10)
+    assert bench.job.thinking_s() == 4
+    stream.finish()
+    final = bench.the_one_end()
+    assert (final.reasoning_s, final.thinking, final.text) == (4, False, "\n\nBecause.")
+
+
+def test_a_thought_that_never_became_an_answer_lasted_to_the_end(bench: Bench) -> None:
+    stream = bench.start()
+    stream.say("hmm", "reasoning")
+    bench.clock.advance(3)
+    stream.finish("length")
+    final = bench.the_one_end()
+    assert (final.reasoning_s, final.thinking, final.text) == (3, False, "")
+
+
+def test_text_may_turn_out_to_have_been_reasoning(bench: Bench) -> None:
+    stream = bench.start()
+    bench.clock.advance(1)
+    stream.say("Let me ")
+    stream.say("see.")
+    bench.clock.advance(3)
+    before = bench.job.snapshot()
+    stream.say("", "recast")
+    after = bench.job.snapshot()
+    assert after.version > before.version
+    assert (after.text, after.reasoning, after.thinking) == ("", "Let me see.", False)
+    bench.clock.advance(3)
+    stream.say("42")
+    stream.finish()
+    final = bench.the_one_end()
+    assert (final.text, final.reasoning) == ("42", "Let me see.")
+    assert (final.ttft_s, final.reasoning_s) == (1, 3)
+
+
 def test_starting_twice_asks_the_backend_once(bench: Bench) -> None:
     stream = bench.start()
     bench.job.start()
@@ -892,7 +943,8 @@ def test_an_answer_without_text_has_no_time_to_first_token(bench: Bench) -> None
     stream = bench.start()
     bench.clock.advance(9)
     stream.finish()
-    assert bench.the_one_end().ttft_s is None
+    final = bench.the_one_end()
+    assert (final.ttft_s, final.reasoning_s) == (None, None)
 
 
 def test_reasoning_counts_as_the_first_token(bench: Bench) -> None:

@@ -95,7 +95,10 @@ def answer(backend: VllmBackend, question: str = "hi", **params: object) -> tupl
     said = {"text": "", "reasoning": ""}
     for delta in deltas:
         assert isinstance(delta, Delta)
-        said[delta.kind] += delta.text
+        if delta.kind == "recast":
+            said = {"text": "", "reasoning": said["reasoning"] + said["text"]}
+        else:
+            said[delta.kind] += delta.text
     return said["text"], said["reasoning"], finish
 
 
@@ -231,6 +234,44 @@ def test_reasoning_is_told_apart_from_the_answer(
     server.when("why", sending(*events, chunk({"content": "42"}), chunk({}, "stop")))
     text, reasoning, finish = answer(backend, "why")
     assert (text, reasoning, finish.reason) == ("42", "Hmm, so", "stop")
+
+
+@pytest.mark.parametrize("sizes", [1, 3, 1000], ids=["letters", "split", "whole"])
+@pytest.mark.parametrize(
+    ("sent", "reasoning", "text"),
+    [
+        ("<think>\nHmm</think>\n\n42", "\nHmm", "\n\n42"),
+        ("<think>Hmm, so", "Hmm, so", ""),
+        ("Hmm\n</think>\n\n42", "Hmm\n", "\n\n42"),
+        ("The </think> tag", "", "The </think> tag"),
+        ("so <thi", "", "so <thi"),
+        ("<thi", "", "<thi"),
+    ],
+)
+def test_tags_in_the_text_are_read_where_the_server_does_not(
+    server: ProtocolServer, backend: VllmBackend, sent: str, reasoning: str, text: str, sizes: int
+) -> None:
+    server.when("why", saying([sent[at : at + sizes] for at in range(0, len(sent), sizes)]))
+    told_text, told_reasoning, finish = answer(backend, "why")
+    assert (told_text, told_reasoning, finish.reason) == (text, reasoning, "stop")
+
+
+def test_a_server_that_tells_reasoning_apart_is_believed(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    text = "It ends so:\n</think>\nAll right."
+    events = [chunk({"reasoning": "Hmm"}), chunk({"content": text}), chunk({}, "stop")]
+    server.when("why", sending(*events))
+    assert answer(backend, "why")[:2] == (text, "Hmm")
+
+
+def test_what_was_held_back_is_said_before_a_failure(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.when("cut", sending(chunk({"content": "so </thi"}), done=False))
+    text, error = failure(backend, "cut")
+    assert text == "so </thi"
+    assert isinstance(error, ConnectionLostError)
 
 
 @pytest.mark.parametrize(

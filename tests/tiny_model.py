@@ -6,6 +6,7 @@ in the embedded model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ _LINES = [
 ]
 
 
-def make_tiny_tokenizer(*, chat_template: str | None = CHAT_TEMPLATE) -> Any:
+def make_tiny_tokenizer(
+    *, chat_template: str | None = CHAT_TEMPLATE, special_tokens: Sequence[str] = ()
+) -> Any:
     """A byte-level BPE tokenizer trained on three lines."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -34,7 +37,7 @@ def make_tiny_tokenizer(*, chat_template: str | None = CHAT_TEMPLATE) -> Any:
     raw.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=400,
-        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>", *special_tokens],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -43,13 +46,18 @@ def make_tiny_tokenizer(*, chat_template: str | None = CHAT_TEMPLATE) -> Any:
         tokenizer_object=raw,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
-        additional_special_tokens=["<|im_start|>"],
+        additional_special_tokens=["<|im_start|>", *special_tokens],
     )
     tokenizer.chat_template = chat_template
     return tokenizer
 
 
-def make_tiny_model(folder: Path, *, chat_template: str | None = CHAT_TEMPLATE) -> Path:
+def make_tiny_model(
+    folder: Path,
+    *,
+    chat_template: str | None = CHAT_TEMPLATE,
+    special_tokens: Sequence[str] = (),
+) -> Path:
     """Write a two-layer model of 512 tokens' window into `folder` and return it.
 
     With these weights it hardly ever ends an answer by itself: `max_tokens` decides its length.
@@ -57,7 +65,7 @@ def make_tiny_model(folder: Path, *, chat_template: str | None = CHAT_TEMPLATE) 
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = make_tiny_tokenizer(chat_template=chat_template)
+    tokenizer = make_tiny_tokenizer(chat_template=chat_template, special_tokens=special_tokens)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=64,

@@ -65,6 +65,7 @@ class AnswerView:
                 continue
             self._put(index, plain(source))
             self._sources[index:] = [source]
+        del self._sources[len(blocks) :]  # where text turned out to be reasoning, it starts again
 
     def _put(self, index: int, markdown: str) -> None:
         """Have element `index`, at most one past the last, show this."""

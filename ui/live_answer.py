@@ -17,6 +17,7 @@ from llm.pacing import FramePacer, PaintMeter
 from llm.plain_markdown import plain
 from ui.answer_view import AnswerView
 from ui.language import say, words
+from ui.reasoning_view import ReasoningView
 
 TICK_S = 0.025
 """How long a click may wait for the run to notice it."""
@@ -31,6 +32,7 @@ SIDEBAR_FRAME_S = 0.08
 def follow(
     job: GenerationJob,
     view: AnswerView,
+    reasoning: ReasoningView,
     status: DeltaGenerator,
     meter: PaintMeter,
     ahead: Callable[[], int],
@@ -52,6 +54,7 @@ def follow(
         if snapshot.done:
             break
         status_line.update(snapshot, job, ahead)
+        reasoning.tell_seconds(job.thinking_s())
         look()
         if snapshot.version == drawn_version:
             continue
@@ -60,8 +63,10 @@ def follow(
             time.sleep(min(delay_s, TICK_S))
             continue
         drawn_version = snapshot.version
-        # Also while there is reasoning only: a look costs no more than a frame may.
-        pacer.drawn(view.draw(snapshot.text, done=False) if snapshot.text else 0)
+        tail_chars = reasoning.draw(snapshot)
+        # Also while there is no text: what was drawn may have turned out to be reasoning.
+        pacer.drawn(tail_chars + view.draw(snapshot.text, done=False))
+    reasoning.draw(snapshot)
     view.draw(snapshot.text, done=True)
     _let_it_be_painted()
 
@@ -115,10 +120,8 @@ class StatusLine:
     def _sentence(snapshot: Snapshot, job: GenerationJob, ahead: Callable[[], int]) -> str:
         if job.cancelled:
             return say("answer-stopping")
-        if snapshot.text:
-            return ""
-        if snapshot.reasoning:
-            return say("answer-thinking", seconds=int(job.reading_s()))
+        if snapshot.text.strip() or snapshot.reasoning.strip():
+            return ""  # it can be seen
         if snapshot.phase == "waiting":
             return say("answer-waiting", ahead=ahead())
         if snapshot.notice is not None:

@@ -18,8 +18,23 @@ _CSS = """
 [class*="st-key-answer-"] hr { margin: 1rem 0 2rem; }
 /* What is out of sight costs a frame nothing: neither style nor layout. The size is remembered. */
 [class*="st-key-answer-"] > [data-testid="stLayoutWrapper"]:not(:last-child),
+[data-testid="stExpanderDetails"] > * > [data-testid="stLayoutWrapper"]:not(:last-child),
 .st-key-history > [data-testid="stLayoutWrapper"]:not(:last-child) {
   content-visibility: auto; contain-intrinsic-size: auto 400px;
+}
+/* Reasoning is quieter than the answer; while it grows, its end is what is seen of it. */
+[class*="st-key-reasoning-"] summary span:has(> [data-testid^="stExpanderIcon"]),
+[class*="st-key-reasoning-"] > :has(> .stHtml) { display: none; }
+[class*="st-key-reasoning-"] [data-testid="stExpanderDetails"] {
+  margin-top: 0.5rem; padding: 0 0 0 0.75rem; opacity: 0.8;
+  border-left: 2px solid color-mix(in srgb, currentColor 25%, transparent);
+}
+[class*="st-key-reasoning-"] [data-testid="stExpanderDetails"]
+  :is([data-testid="stMarkdownContainer"], p, li, h1, h2, h3, h4, h5, h6) {
+  font-size: 0.875rem; padding-top: 0;
+}
+[class*="st-key-reasoning-"]:has(.steady-thinking) [data-testid="stExpanderDetails"] {
+  display: flex; flex-direction: column-reverse; max-height: 15rem; overflow-y: auto;
 }
 [data-testid="stTable"] td { overflow-wrap: anywhere; }
 /* While a run goes on, Streamlit keeps a keyed element that has lost its place beside what took it. */

@@ -12,6 +12,7 @@ from llm.conversations import Turn
 from llm.plain_markdown import plain
 from ui.answer_view import AnswerView, finished_blocks
 from ui.language import say, say_error
+from ui.reasoning_view import ReasoningView
 
 LONG_QUESTION_CHARS = 3000
 """A longer question is shown by its beginning: a pasted book must not be the page."""
@@ -45,23 +46,37 @@ def _draw_as_typed(question: str) -> None:
     st.html(f'<div class="steady-question">{html.escape(question)}</div>')
 
 
-def draw_answer(turn: Turn) -> tuple[AnswerView, DeltaGenerator]:
-    """The answer's frame; a finished answer with all that belongs below it.
+def draw_answer(turn: Turn) -> tuple[AnswerView, ReasoningView, DeltaGenerator]:
+    """The answer's frame; a finished answer with all that belongs above and below it.
 
     Returns:
-        The view and the status placeholder, for a running answer to be followed in.
+        The views and the status placeholder, for a running answer to be followed in.
     """
     with st.chat_message("assistant", avatar=":material/forum:"):
+        reasoning = ReasoningView(st.container(key=f"reasoning-{turn.turn_id}"), turn.turn_id)
         view = AnswerView(st.container(key=f"answer-{turn.turn_id}"))
         status = st.empty()
         if turn.state == "ended":
-            view.draw_finished(_blocks(turn))
+            blocks, reasoning_blocks = _blocks(turn)
+            reasoning_s = turn.receipt.reasoning_s if turn.receipt else None
+            reasoning.draw_finished(reasoning_blocks, reasoning_s)
+            view.draw_finished(blocks)
             if turn.error is not None:
                 st.error(plain(say_error(turn.error)), icon=":material/error:")
-            elif not turn.text.strip() and turn.receipt and turn.receipt.finish.reason != "abort":
-                st.caption(say("answer-empty"))
+            elif missing := _why_no_answer(turn):
+                st.caption(say(missing))
             st.caption(plain(receipt_line(turn)))
-    return view, status
+    return view, reasoning, status
+
+
+def _why_no_answer(turn: Turn) -> str:
+    """The sentence to say where an answer that didn't fail has no text; "" where it has."""
+    reason = turn.receipt.finish.reason if turn.receipt else "abort"
+    if turn.text.strip():
+        return ""
+    if turn.reasoning.strip():
+        return "answer-only-reasoning-length" if reason == "length" else "answer-only-reasoning"
+    return "" if reason == "abort" else "answer-empty"
 
 
 def forget_blocks_except(turns: Iterable[Turn]) -> None:
@@ -71,11 +86,13 @@ def forget_blocks_except(turns: Iterable[Turn]) -> None:
     st.session_state.blocks = {key: blocks for key, blocks in cache.items() if key in kept}
 
 
-def _blocks(turn: Turn) -> tuple[str, ...]:
-    """The answer's blocks, split once a session."""
-    cache: dict[str, tuple[str, ...]] = st.session_state.setdefault("blocks", {})
+def _blocks(turn: Turn) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The answer's blocks and its reasoning's, split once a session."""
+    cache: dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+    cache = st.session_state.setdefault("blocks", {})
     if turn.turn_id not in cache:
-        cache[turn.turn_id] = finished_blocks(turn.text)
+        thought = turn.reasoning if turn.reasoning.strip() else ""
+        cache[turn.turn_id] = finished_blocks(turn.text), finished_blocks(thought)
     return cache[turn.turn_id]
 
 

@@ -95,8 +95,15 @@ notice-reading = Reading the question … { $seconds } s of up to about { $about
 notice-busy = { $server } is busy; asking again in { $left } s (try { $try })
 notice-away = { $why } Your question waits for it … { $seconds } s. Stop ends the waiting.
 notice-next = { $server } isn’t there ({ $why }) Asking { $next } … { $seconds } s
-answer-thinking = Thinking … { $seconds } s
+reasoning-thinking = Thinking …
+reasoning-seconds = { $seconds } s
+reasoning-thought = { $seconds ->
+    [0] Thought for a moment
+   *[other] Thought for { $seconds } s
+}
 answer-empty = The model ended its answer without saying anything.
+answer-only-reasoning = It ended while the model was still thinking: there is no answer, only its reasoning above.
+answer-only-reasoning-length = The token limit was reached while the model was still thinking: there is no answer, only its reasoning above. Raise Max tokens.
 finish-stop = finished
 finish-length = cut at the token limit
 finish-abort = stopped

@@ -94,8 +94,15 @@ notice-reading = 正在阅读问题……{ $seconds } 秒（最多约 { $about }
 notice-busy = { $server } 正忙，{ $left } 秒后再次请求（第 { $try } 次）
 notice-away = { $why }您的问题正在等待服务器……{ $seconds } 秒。按“停止”可结束等待。
 notice-next = { $server } 不可用（{ $why }）正在请求 { $next }……{ $seconds } 秒
-answer-thinking = 正在思考……{ $seconds } 秒
+reasoning-thinking = 正在思考……
+reasoning-seconds = { $seconds } 秒
+reasoning-thought = { $seconds ->
+    [0] 思考了片刻
+   *[other] 思考了 { $seconds } 秒
+}
 answer-empty = 模型没有输出任何内容就结束了。
+answer-only-reasoning = 模型还在思考时就结束了：没有给出回答，只有上方的思考过程。
+answer-only-reasoning-length = 模型还在思考时就达到了词元上限：没有给出回答，只有上方的思考过程。请调大“最大词元数”。
 finish-stop = 已完成
 finish-length = 达到词元上限，已截断
 finish-abort = 已停止
