@@ -322,6 +322,8 @@ class VllmBackend:
                         given += 1
                         watch.reschedule(now_s() + self._idle_timeout_s)
                         self._state.answers()
+                    if reader.text_seen and watch.when() is None:  # held back, it may be a tag
+                        watch.reschedule(now_s() + self._idle_timeout_s)
                     if reader.error is not None:
                         raise self._client.told(reader.error, body)
                     if reader.finish_reason is not None:

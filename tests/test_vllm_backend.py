@@ -274,6 +274,22 @@ def test_what_was_held_back_is_said_before_a_failure(
     assert isinstance(error, ConnectionLostError)
 
 
+def test_a_stream_that_stalls_in_half_a_tag_is_ended(server: ProtocolServer) -> None:
+    async def stall(exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.say("<thi")
+        await exchange.hold()
+
+    server.when("stall", stall)
+    backend = VllmBackend(server.url, idle_timeout_s=0.3)
+    try:
+        text, error = failure(backend, "stall")
+    finally:
+        backend.close()
+    assert text == "<thi"
+    assert isinstance(error, StalledError)
+
+
 @pytest.mark.parametrize(
     ("said", "meant"),
     [("stop", "stop"), ("length", "length"), ("tool_calls", "stop"), ("content_filter", "stop")],
