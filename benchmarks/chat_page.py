@@ -87,8 +87,8 @@ class Chat:
         self.probe.page.wait_for_timeout(CALM_S * 1000)
 
     def shown(self) -> str:
-        """The text of the newest message."""
-        return self.probe.page.get_by_test_id("stChatMessage").last.inner_text()
+        """The text of the newest message, what is scrolled out of sight too."""
+        return self.probe.page.get_by_test_id("stChatMessage").last.text_content() or ""
 
     def at_the_end(self) -> bool:
         """Whether the reader has been kept at the end of the conversation."""

@@ -6,6 +6,7 @@
     │   ├── QuestionTooLongError       more characters than the page accepts
     │   ├── TooManyQueuedError         enough questions wait behind this answer
     │   ├── ContextOverflowError       more tokens than the model's window
+    │   │   └── WindowExceededError    the same, without the numbers
     │   ├── InvalidParameterError
     │   │   └── StopStringsError       too many of them, or too long
     │   └── NotAllowedError            the server refuses this request

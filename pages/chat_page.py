@@ -128,7 +128,10 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
                 st.rerun()
         time.sleep(BETWEEN_TURNS_S)
         st.rerun()
-    draw_context_meter(context_place, backend, chat.standing_request(here, **choices()))
+    try:
+        draw_context_meter(context_place, backend, chat.standing_request(here, **choices()))
+    except LLMError:  # what the sidebar holds can't be sent; who asks is told so
+        keep_context_meter(context_place)
     if not status.settled:
         watch(backend, backend_status, setup_place)
 

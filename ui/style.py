@@ -16,10 +16,10 @@ _CSS = """
 /* Blocks of one answer stand in elements of their own; their margins must not add up. */
 [class*="st-key-answer-"] blockquote { margin-top: 0; margin-bottom: 1rem; }
 [class*="st-key-answer-"] hr { margin: 1rem 0 2rem; }
-/* What is out of sight costs a frame nothing: neither style nor layout. The size is remembered. */
+/* Blocks out of sight cost a frame or a click nothing: neither style nor layout. They keep their
+   size, and are found, read out and copied as ever. */
 [class*="st-key-answer-"] > [data-testid="stLayoutWrapper"]:not(:last-child),
-[data-testid="stExpanderDetails"] > * > [data-testid="stLayoutWrapper"]:not(:last-child),
-.st-key-history > [data-testid="stLayoutWrapper"]:not(:last-child) {
+[data-testid="stExpanderDetails"] > * > [data-testid="stLayoutWrapper"]:not(:last-child) {
   content-visibility: auto; contain-intrinsic-size: auto 400px;
 }
 /* Reasoning is quieter than the answer; while it grows, its end is what is seen of it. */

@@ -58,7 +58,9 @@ class ChatPage:
         )
 
     def answer_text(self, index: int = -1) -> str:
-        return self.answers.nth(index).inner_text() if self.answers.count() else ""
+        """An answer's text, a block a line, what is scrolled out of sight too."""
+        blocks = self.answers.nth(index).get_by_test_id("stMarkdownContainer")
+        return "\n".join(blocks.all_text_contents()) if self.answers.count() else ""
 
     def wait_until_done(self, answers: int = 1) -> None:
         """Until this many answers have their receipt and nothing runs."""

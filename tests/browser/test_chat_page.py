@@ -447,7 +447,7 @@ def test_an_answer_is_never_seen_twice_or_faded_around_reruns(chat: ChatPage) ->
           window.seen = { twice: 0, faded: 0, shrunk: 0, longest: 0, looks: 0 };
           const look = () => {
             const answers = [...document.querySelectorAll('[class*="st-key-answer-"]')];
-            const text = answers.map((a) => a.innerText).join('');
+            const text = answers.map((a) => a.textContent).join('');
             window.seen.looks += 1;
             if ((text.match(/word000/g) ?? []).length > 1) window.seen.twice += 1;
             const faded = answers.flatMap((a) => [...a.querySelectorAll('*')])
