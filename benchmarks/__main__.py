@@ -50,7 +50,7 @@ class Sizes:
     memory: tuple[int, int, float] = (10, 12_000, 4_000)
     history: tuple[int, int, float, int] = (100, 2_000, 200, 3)
     local_tokens: int = 64
-    local_rounds: int = 6
+    local_rounds: int = 16
 
 
 QUICK = Sizes(
