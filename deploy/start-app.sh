@@ -1,0 +1,10 @@
+#!/bin/sh
+# Secrets come as files, which `docker inspect` doesn't show; the settings read the environment.
+set -eu
+if [ -n "${VLLM_API_KEY_FILE:-}" ]; then
+    STEADY_CHAT_VLLM_API_KEY=$(cat "$VLLM_API_KEY_FILE")
+    export STEADY_CHAT_VLLM_API_KEY
+    unset VLLM_API_KEY_FILE
+fi
+# In place of the shell: it is the app that must hear that it should stop.
+exec streamlit run streamlit_app.py "$@"
