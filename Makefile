@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench clean browser
+.PHONY: help run test check bench clean browser deploy-tools
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
 $(VENV)/.run: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -29,7 +29,10 @@ check: $(VENV)/.dev ## Lint, format and types
 browser: ## Have a Chromium for the browser tests, installed where missing
 	sh tests/have_chromium.sh
 
-test: check browser ## Every check and test: unit, contract, page, real browser, fresh clone
+deploy-tools: $(VENV)/.dev ## Have nginx and Docker Compose for the tests of deploy/, where they can be had
+	sh tests/have_deploy_tools.sh $(BIN)
+
+test: check browser deploy-tools ## Every check and test: unit, contract, page, real browser, fresh clone
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev browser ## Measure smoothness and speed; takes half an hour

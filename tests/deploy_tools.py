@@ -51,9 +51,7 @@ def _missing(what: str, how: str) -> str:
     pytest.skip(reason)
 
 
-def render(
-    listen: str, servers: str, *, marks: tuple[str, ...] = (), **values: str | Path
-) -> str:
+def render(listen: str, servers: str, *, marks: tuple[str, ...] = (), **values: str | Path) -> str:
     """The proxy's configuration as nginx's image makes it of the template.
 
     Args:
@@ -67,9 +65,7 @@ def render(
     given = {"LISTEN": listen, "APP_SERVERS": servers}
     given |= {name.upper(): str(value) for name, value in values.items()}
     # Source: envsubst, which that image runs for the variables that are set and for no others.
-    return re.sub(
-        r"\$\{PROXY_(\w+)\}", lambda found: given.get(found[1], found[0]), text
-    )
+    return re.sub(r"\$\{PROXY_(\w+)\}", lambda found: given.get(found[1], found[0]), text)
 
 
 def free_port() -> int:

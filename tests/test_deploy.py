@@ -143,9 +143,9 @@ def test_no_secret_is_in_the_file_or_gets_into_the_image(services: dict[str, Any
     copied = re.findall(
         r"^COPY (?:--chmod=\d+ )?(?!--from)(\S+)", (DEPLOY / "Dockerfile").read_text("utf-8"), re.M
     )
-    assert sorted(path.replace(".streamlit", ".streamlit/config.toml") for path in copied) == sorted(
-        kept
-    )
+    assert sorted(
+        path.replace(".streamlit", ".streamlit/config.toml") for path in copied
+    ) == sorted(kept)
     for path in kept:
         assert (ROOT / path).exists(), path
 
@@ -261,8 +261,10 @@ class Upstream:
                 self.end_headers()
                 self.wfile.write(b"1")
                 self.wfile.flush()
-                noting.go_on.wait(WAIT_S)
-                self.wfile.write(b"2")
+                # Without that word there is no second half.
+                if noting.go_on.wait(WAIT_S):
+                    self.wfile.write(b"2")
+                self.close_connection = True
 
             def log_message(self, *args: object) -> None:
                 pass
@@ -492,7 +494,9 @@ def test_every_value_of_the_template_is_given_by_the_compose_file(services: dict
 def test_both_languages_of_the_explanation_have_the_same_commands() -> None:
     for name in ("deploy/README", "docs/scaling"):
         english, chinese = ((ROOT / f"{name}{end}").read_text("utf-8") for end in (".md", ".zh.md"))
-        blocks = [re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) for text in (english, chinese)]
+        blocks = [
+            re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) for text in (english, chinese)
+        ]
         assert blocks[0], name
         bare = [[re.sub(r"\s*#.*", "", block) for block in some] for some in blocks]
         assert bare[0] == bare[1], name
