@@ -1,10 +1,11 @@
 """Every benchmark, one table, one JSON file.
 
     python -m benchmarks                  # about 20 minutes, on a machine that does nothing else
-    python -m benchmarks --only stream    # or click, memory, history, local; may be repeated
+    python -m benchmarks --only stream    # or click, memory, history, local, people; repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
-The figures are explained where they are taken: stream.py, memory.py, history.py, local_engine.py.
+The figures are explained where they are taken: stream.py, memory.py, history.py, local_engine.py,
+people.py.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
 """
@@ -33,6 +34,7 @@ from benchmarks.chat_page import APP, SCRIPTS
 from benchmarks.history import measure_history
 from benchmarks.local_engine import local_section, measure_local
 from benchmarks.memory import measure_memory
+from benchmarks.people import COUNTS, measure_people, people_section
 from benchmarks.ratios import render_ratios
 from benchmarks.stream import click_section, measure_click, measure_stream, stream_section
 from benchmarks.table import Goal, Section, render, row, spread
@@ -51,6 +53,7 @@ class Sizes:
     history: tuple[int, int, float, int] = (100, 2_000, 200, 3)
     local_tokens: int = 64
     local_rounds: int = 16
+    people: tuple[tuple[int, ...], int, float] = (COUNTS, 600, 30)
 
 
 QUICK = Sizes(
@@ -61,6 +64,7 @@ QUICK = Sizes(
     history=(3, 600, 150, 1),
     local_tokens=8,
     local_rounds=1,
+    people=((2,), 600, 300),
 )
 
 Result = tuple[list[Section], list[Any]]
@@ -113,12 +117,19 @@ def run_local(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     return [local_section(figures)], [figures]
 
 
+def run_people(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    counts, tokens, rate = sizes.people
+    figures = [measure_people(count, tokens, rate) for count in counts]
+    return [people_section(f) for f in figures], list(figures)
+
+
 RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "stream": run_stream,
     "click": run_click,
     "memory": run_memory,
     "history": run_history,
     "local": run_local,
+    "people": run_people,
 }
 
 

@@ -1,10 +1,10 @@
-"""`streamlit run`, with a note of when the scripted backend began and ended each answer.
+"""`streamlit run`, with a note of when the backend began and ended each answer.
 
     BENCH_STREAM_LOG=log.jsonl python -m benchmarks.launch run streamlit_app.py --server.port 8501
 
-The app isn't touched: `ScriptedBackend.stream` is wrapped before Streamlit starts, in the same
-process, for the app and for the comparison pages alike. So "the stream ended" means the same for
-all of them: the last piece was handed over.
+The app isn't touched: the `stream` of the scripted backend and of the vLLM client is wrapped
+before Streamlit starts, in the same process, for the app and for the comparison pages alike. So
+"the stream ended" means the same for all of them: the last piece was handed over.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from streamlit.web.cli import main
 
 from llm.scripted_backend import ScriptedBackend
 from llm.types import CancelToken, Delta, Finish, GenerationRequest
+from llm.vllm_backend import VllmBackend
 
 LOG_VARIABLE = "BENCH_STREAM_LOG"
 
 
-def keep_times(log: Path) -> None:
-    """Write when each answer's first piece was given, and when its last."""
-    stream = ScriptedBackend.stream
+def keep_times(backend: type[ScriptedBackend] | type[VllmBackend], log: Path) -> None:
+    """Write when each of this backend's answers had its first piece, and when its last."""
+    stream = backend.stream
 
     def note(event: str, asked: str, at: float, pieces: int) -> None:
         with log.open("a", encoding="utf-8") as file:
@@ -35,7 +37,7 @@ def keep_times(log: Path) -> None:
             file.write("\n")
 
     def timed(
-        self: ScriptedBackend, request: GenerationRequest, cancel: CancelToken
+        self: Any, request: GenerationRequest, cancel: CancelToken
     ) -> Iterator[Delta | Finish]:
         asked = request.messages[-1].content
         at, pieces = time.time(), 0
@@ -51,9 +53,10 @@ def keep_times(log: Path) -> None:
         finally:
             note("last", asked, at, pieces)
 
-    ScriptedBackend.stream = timed  # type: ignore[method-assign]
+    backend.stream = timed  # type: ignore[assignment, method-assign]
 
 
 if __name__ == "__main__":
-    keep_times(Path(os.environ[LOG_VARIABLE]))
+    for kind in (ScriptedBackend, VllmBackend):
+        keep_times(kind, Path(os.environ[LOG_VARIABLE]))
     sys.exit(main(prog_name="streamlit"))

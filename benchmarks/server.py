@@ -82,7 +82,7 @@ def serve(script: Path, environment: dict[str, str]) -> Iterator[Server]:
     Raises:
         RuntimeError: it did not start; the message has the server's own words.
     """
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory(prefix="steady-chat-bench-") as folder:
         stream_log = Path(folder, "streams.jsonl")
         stream_log.touch()
@@ -119,7 +119,7 @@ def serve(script: Path, environment: dict[str, str]) -> Iterator[Server]:
                 process.wait(10)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

@@ -59,6 +59,23 @@ def test_the_quick_stream_benchmark_prints_its_table_and_writes_its_figures(tmp_
     assert plain["sent_mb"] > 0
 
 
+@pytest.mark.browser
+def test_the_quick_people_benchmark_has_every_answer_whole(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "people"]
+    command += ["--results", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 people at once, 600 tokens each at 300 tok/s" in done.stdout
+    (path,) = tmp_path.iterdir()
+    (figures,) = json.loads(path.read_text(encoding="utf-8"))["figures"]["people"]
+    assert figures["people"] == len(figures["first_text_s"]) == len(figures["behind_s"]) == 2
+    assert min(figures["first_text_s"]) > 0
+    assert figures["cpu_share"] > 0
+    assert 20 < figures["sent_kb"] < 600, "all of the text, and not once a token"
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "said"),
     [
