@@ -210,6 +210,7 @@ def test_the_app_starts_and_draws_without_what_the_image_leaves_out() -> None:
             **os.environ,
             "STEADY_CHAT_BACKENDS": "vllm",
             "STEADY_CHAT_VLLM_BASE_URL": "http://127.0.0.1:9/v1",
+            "STEADY_CHAT_SERVER_WAIT_S": "0",
         },
         capture_output=True,
         text=True,

@@ -112,16 +112,16 @@ def test_an_answer_grows_on_the_page_and_its_paint_is_reported(
     address = start_proxy().address.replace("127.0.0.1", "chat.localhost")
     chat = ChatPage.open(chromium, address)
     chat.page.evaluate(WATCH_GROWTH)
-    chat.ask("a long answer please")
-    chat.wait_for_text("word050")
-    chat.page.screenshot(path=artifacts / "behind-nginx.png")
+    chat.ask("a slow and long answer please")
     chat.wait_until_done()
     assert_whole_once(chat)
+    # It takes ten seconds, and however slow the screen, the page moves once a second.
     sizes = chat.page.evaluate("window.__growth")
-    assert len(sizes) > 15
+    assert len(sizes) > 6
     steps = [after - before for before, after in zip([0, *sizes], sizes, strict=False)]
-    assert max(steps) < len(WORDS) / 3, "not in a few lumps"
+    assert max(steps) < len(WORDS) / 2
     assert_paint_is_heard(chat)
+    chat.page.screenshot(path=artifacts / "behind-nginx.png")
     assert chat.failures == []
     chat.close()
 
