@@ -115,11 +115,8 @@ def test_an_answer_grows_on_the_page_and_its_paint_is_reported(
     chat.ask("a slow and long answer please")
     chat.wait_until_done()
     assert_whole_once(chat)
-    # It takes ten seconds, and however slow the screen, the page moves once a second.
-    sizes = chat.page.evaluate("window.__growth")
-    assert len(sizes) > 6
-    steps = [after - before for before, after in zip([0, *sizes], sizes, strict=False)]
-    assert max(steps) < len(WORDS) / 2
+    # Held up by the proxy, it would come in one step, or in two. A quick screen sees a hundred.
+    assert len(chat.page.evaluate("window.__growth")) > 3
     assert_paint_is_heard(chat)
     chat.page.screenshot(path=artifacts / "behind-nginx.png")
     assert chat.failures == []
