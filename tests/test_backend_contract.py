@@ -1,4 +1,7 @@
-"""What every backend promises, held by one suite that runs over all of them."""
+"""What every backend promises, held by one suite that runs over all of them.
+
+`make test` runs it over the backends alone, `make test-vllm` over real servers.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,17 @@ from llm.types import (
 from llm.vllm_backend import VllmBackend
 from tests.local_answers import Dictation
 from tests.protocol_server import Exchange, ProtocolServer, refusing, saying
+from tests.servers.real_server import RealServer
 from tests.tiny_model import make_tiny_model
+
+pytest_plugins = "tests.servers.fixtures"
 
 THOUGHT = "hm, a < b"
 TAGGED = f"<think>{THOUGHT}</think>42"
 TRICKY = "你好，世界！🙂 👨‍👩‍👧 é ไทย"
+LONG = "Tell me a long story about a lighthouse."
+SILENT = "silent " * 60
+ASK_TRICKY = f"Repeat this tricky text: {TRICKY}"
 AT_ONCE_S = 1.0
 
 
@@ -152,7 +161,39 @@ class LocalCase(Case):
         return ask("think")
 
 
-KINDS = ["scripted", "vllm", "patient", "local"]
+class RealVllmCase(Case):
+    tricky_is_said = False  # its model is too small to repeat anything
+
+    def __init__(self, server: RealServer) -> None:
+        self.server = server
+        self.backend = VllmBackend(server.url)
+
+    def failing(self) -> GenerationRequest:
+        return ask("far too long " * 2000)
+
+    def busy(self) -> int:
+        return self.server.requests_held()
+
+
+class TransformersServeCase(Case):
+    tricky_is_said = False
+
+    def __init__(self, server: RealServer) -> None:
+        self.backend = VllmBackend(server.url)
+
+    def failing(self) -> GenerationRequest:
+        # It refuses little: it goes on past the window, too.
+        return GenerationRequest(())
+
+
+KINDS = [
+    "scripted",
+    "vllm",
+    "patient",
+    "local",
+    pytest.param("real-vllm", marks=pytest.mark.vllm),
+    pytest.param("transformers-serve", marks=pytest.mark.vllm),
+]
 
 
 @pytest.fixture(scope="session")
@@ -242,7 +283,7 @@ def test_an_answer_is_deltas_and_then_one_finish(backend: Backend) -> None:
 
 @pytest.mark.parametrize("limit", [1, 5])
 def test_max_tokens_is_the_most_there_is(backend: Backend, limit: int) -> None:
-    items = list(backend.stream(ask("long", max_tokens=limit), CancelToken()))
+    items = list(backend.stream(ask(LONG, max_tokens=limit), CancelToken()))
     finish = assert_is_an_answer(items)
     assert finish.reason == "length"
     assert finish.usage.completion_tokens == limit
@@ -290,7 +331,7 @@ def test_every_parameter_is_taken(backend: Backend) -> None:
 
 
 def test_characters_arrive_whole(case: Case) -> None:
-    items = list(case.backend.stream(ask("tricky", max_tokens=100), CancelToken()))
+    items = list(case.backend.stream(ask(ASK_TRICKY, max_tokens=100), CancelToken()))
     assert_is_an_answer(items)
     if case.tricky_is_said:
         assert text_of(items) == TRICKY
@@ -318,7 +359,7 @@ def test_reasoning_that_is_not_finished_is_never_the_answer(case: Case) -> None:
 
 def test_several_answers_at_once_do_not_mix(case: Case) -> None:
     backend = case.backend
-    questions = [f"question {'abc'[n]} {n}" for n in range(3)]
+    questions = ["Name three animals.", "Name three colours.", "What is the capital of France?"]
     alone = [
         text_of(list(backend.stream(ask(question, max_tokens=40), CancelToken())))
         for question in questions
@@ -357,7 +398,7 @@ def test_a_cancel_before_the_start_asks_nothing(case: Case) -> None:
     before = threads()
     cancel = CancelToken()
     cancel.cancel()
-    items = list(case.backend.stream(ask("long"), cancel))
+    items = list(case.backend.stream(ask(LONG), cancel))
     finish = assert_is_an_answer(items)
     assert (finish.reason, len(items)) == ("abort", 1)
     assert all_is_freed(case, before)
@@ -368,7 +409,7 @@ def test_a_cancel_before_the_first_token_ends_at_once(case: Case) -> None:
     cancel = CancelToken()
     items: list[Delta | Notice | Finish] = []
     reader = threading.Thread(
-        target=lambda: items.extend(case.backend.stream(ask("silent " * 60), cancel))
+        target=lambda: items.extend(case.backend.stream(ask(SILENT), cancel))
     )
     reader.start()
     reader.join(0.03)  # on its way, or not yet: either must do
@@ -383,7 +424,7 @@ def test_a_cancel_before_the_first_token_ends_at_once(case: Case) -> None:
 def test_a_cancel_in_mid_answer_keeps_what_came_and_frees_the_rest(case: Case) -> None:
     before = threads()
     cancel = CancelToken()
-    stream = case.backend.stream(ask("long"), cancel)
+    stream = case.backend.stream(ask(LONG), cancel)
     items: list[Delta | Notice | Finish] = [next(stream), next(stream), next(stream)]
     began_s = time.monotonic()
     cancel.cancel()
@@ -402,7 +443,7 @@ def test_a_cancel_from_another_thread_wakes_a_waiting_reader(case: Case) -> None
     came = threading.Event()
 
     def read() -> None:
-        for item in case.backend.stream(ask("long"), cancel):
+        for item in case.backend.stream(ask(LONG), cancel):
             items.append(item)
             if len(items) == 3:
                 came.set()
@@ -431,7 +472,7 @@ def test_a_cancel_after_the_end_changes_nothing(case: Case) -> None:
 def test_after_a_cancel_the_next_question_works(case: Case) -> None:
     for _ in range(5):
         cancel = CancelToken()
-        stream = case.backend.stream(ask("long"), cancel)
+        stream = case.backend.stream(ask(LONG), cancel)
         next(stream)
         cancel.cancel()
         list(stream)
@@ -440,15 +481,15 @@ def test_after_a_cancel_the_next_question_works(case: Case) -> None:
 
 
 def test_a_cancel_leaves_other_answers_alone(case: Case) -> None:
-    other = list(case.backend.stream(ask("long one", max_tokens=60), CancelToken()))
+    other = list(case.backend.stream(ask(f"{LONG} One", max_tokens=60), CancelToken()))
     items: list[Delta | Notice | Finish] = []
     reader = threading.Thread(
         target=lambda: items.extend(
-            case.backend.stream(ask("long one", max_tokens=60), CancelToken())
+            case.backend.stream(ask(f"{LONG} One", max_tokens=60), CancelToken())
         )
     )
     cancel = CancelToken()
-    stream = case.backend.stream(ask("long two"), cancel)
+    stream = case.backend.stream(ask(f"{LONG} Two"), cancel)
     next(stream)
     reader.start()
     cancel.cancel()
@@ -462,7 +503,7 @@ def test_a_cancel_leaves_other_answers_alone(case: Case) -> None:
 @pytest.mark.parametrize("pieces", [0, 3])
 def test_an_abandoned_iterator_frees_what_it_holds(case: Case, how: str, pieces: int) -> None:
     before = threads()
-    stream = case.backend.stream(ask("long"), CancelToken())
+    stream = case.backend.stream(ask(LONG), CancelToken())
     for _ in range(pieces):
         next(stream)
     if how == "close":
@@ -484,7 +525,7 @@ def test_the_cancel_token_is_let_go_at_the_end(case: Case) -> None:
 
 
 def test_the_status_is_quick_while_it_answers(case: Case) -> None:
-    stream = case.backend.stream(ask("long"), CancelToken())
+    stream = case.backend.stream(ask(LONG), CancelToken())
     next(stream)
     took_ms = []
     worked_s = time.thread_time()
@@ -515,7 +556,7 @@ def test_after_close_nothing_hangs(case: Case) -> None:
 
     def read() -> None:
         try:
-            outcome.extend(backend.stream(ask("long"), CancelToken()))
+            outcome.extend(backend.stream(ask(LONG), CancelToken()))
         except LLMError as error:
             outcome.append(error)
 

@@ -1,0 +1,266 @@
+"""The app in front of a real vLLM, in a real browser. Greedy, so that nothing depends on luck."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser.chat_page import INPUT, ChatPage
+from tests.browser.conftest import ROOT, StartServer
+from tests.servers.real_server import WINDOW_TOKENS, RealServer
+
+pytest_plugins = "tests.servers.fixtures"
+pytestmark = [pytest.mark.browser, pytest.mark.vllm]
+
+LONG = "Tell me a long story about a lighthouse."
+READS_FOR_SECONDS = "word " * (WINDOW_TOKENS - 600)
+FREED_WITHIN_S = 1.0
+EIGHT = ["France", "Italy", "Spain", "Japan", "Germany", "Russia", "Egypt", "China"]
+
+
+def app_of(streamlit_server: StartServer, vllm: RealServer, max_tokens: int) -> str:
+    return streamlit_server(
+        ROOT / "streamlit_app.py",
+        env={
+            "STEADY_CHAT_BACKENDS": "vllm",
+            "STEADY_CHAT_VLLM_BASE_URL": vllm.url,
+            "STEADY_CHAT_TEMPERATURE": "0",
+            "STEADY_CHAT_MAX_TOKENS": str(max_tokens),
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def app(streamlit_server: StartServer, vllm: RealServer) -> str:
+    """Its answers may be long: there is time to stop them."""
+    return app_of(streamlit_server, vllm, 2000)
+
+
+@pytest.fixture(scope="module")
+def brief_app(streamlit_server: StartServer, vllm: RealServer) -> str:
+    return app_of(streamlit_server, vllm, 60)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running(vllm: RealServer) -> Iterator[None]:
+    """One test's request must not be taken for another's."""
+    assert becomes(lambda: vllm.requests_held() == 0, 10)
+    yield
+    assert becomes(lambda: vllm.requests_held() == 0, 10)
+
+
+def becomes(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Wait for what another process does."""
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def is_freed(vllm: RealServer) -> bool:
+    return becomes(lambda: vllm.requests_held() == 0, FREED_WITHIN_S)
+
+
+def is_asked(vllm: RealServer) -> bool:
+    return becomes(lambda: vllm.requests_held() == 1, 30)
+
+
+def alert_of(chat: ChatPage) -> Locator:
+    return chat.page.locator('[data-testid="stChatMessage"] [data-testid="stAlert"]')
+
+
+def grows(chat: ChatPage, times: int) -> None:
+    """Wait until the newest answer has become longer so many times."""
+    expect(chat.answers.last).to_contain_text(re.compile(r"\w+"))
+    for _ in range(times):
+        before = len(chat.answer_text())
+        assert becomes(lambda: len(chat.answer_text()) > before, 30)  # noqa: B023 - waited for here
+
+
+def test_the_answer_grows_and_stop_frees_the_server(
+    chromium: Browser, app: str, vllm: RealServer, artifacts: Path
+) -> None:
+    chat = ChatPage.open(chromium, app)
+    sidebar = chat.page.locator("section[data-testid=stSidebar]")
+    expect(sidebar).to_contain_text(re.compile(rf"{vllm.model}\s*● ready"))
+    chat.ask(LONG)
+    grows(chat, times=3)
+    assert vllm.requests_held() == 1
+    chat.page.screenshot(path=artifacts / "vllm-answering.png")
+    chat.stop_button.click()
+    assert is_freed(vllm)
+    chat.wait_until_done()
+    assert "stopped" in chat.receipts.last.inner_text()
+    assert len(chat.answer_text()) > 20
+    chat.close()
+
+
+def test_stop_while_the_prompt_is_read_frees_the_server(
+    chromium: Browser, app: str, vllm: RealServer
+) -> None:
+    chat = ChatPage.open(chromium, app)
+    chat.ask(READS_FOR_SECONDS)
+    assert is_asked(vllm)
+    chat.stop_button.click()
+    assert is_freed(vllm)
+    chat.wait_until_done()
+    assert chat.answer_text() == "", "it was stopped in mid-answer, not before it"
+    assert "stopped" in chat.receipts.last.inner_text()
+    chat.close()
+
+
+def test_deleting_the_conversation_frees_the_server(
+    chromium: Browser, app: str, vllm: RealServer
+) -> None:
+    chat = ChatPage.open(chromium, app)
+    chat.ask(LONG)
+    grows(chat, times=1)
+    sidebar = chat.page.get_by_test_id("stSidebar")
+    sidebar.get_by_test_id("stPopover").get_by_role("button", name="Clear history").click()
+    chat.page.locator(".st-key-clear_yes button").click()
+    assert is_freed(vllm)
+    expect(chat.questions).to_have_count(0)
+    chat.close()
+
+
+def test_a_closed_tab_is_no_stop(chromium: Browser, brief_app: str, vllm: RealServer) -> None:
+    chat = ChatPage.open(chromium, brief_app)
+    chat.ask(LONG)
+    grows(chat, times=1)
+    address = chat.page.url
+    chat.page.close()
+    assert is_asked(vllm), "the answer goes on"
+    back = ChatPage(chat.context, address)
+    back.wait_until_done()
+    assert "cut at the token limit · 60 tokens" in back.receipts.last.inner_text()
+    back.close()
+
+
+def test_shutting_the_app_down_frees_the_server(
+    chromium: Browser, streamlit_server: StartServer, vllm: RealServer
+) -> None:
+    address = app_of(streamlit_server, vllm, 2000)
+    port = address.rpartition(":")[2]
+    (process,) = (p for p in psutil.Process().children() if port in p.cmdline())
+    chat = ChatPage.open(chromium, address)
+    chat.ask(LONG)
+    grows(chat, times=1)
+    process.terminate()
+    assert is_freed(vllm)
+    chat.close()
+
+
+def test_eight_people_at_once_get_each_their_own_answer(
+    chromium: Browser, brief_app: str, vllm: RealServer
+) -> None:
+    questions = [f"Tell me about the history of {country}." for country in EIGHT]
+    alone = [said_alone(vllm, question, max_tokens=60) for question in questions]
+    assert len(set(alone)) == len(EIGHT)
+    people = [ChatPage.open(chromium, brief_app) for _ in EIGHT]
+    most = 0
+    for chat, question in zip(people, questions, strict=True):
+        chat.ask(question)
+        most = max(most, vllm.requests_held())
+    for chat in people:
+        chat.wait_until_done()
+    assert most >= 2, "they were never answered at once"
+    assert [letters(chat.answer_text()) for chat in people] == alone
+    for chat in people:
+        assert len(chat.questions.all()) == 1
+        chat.close()
+
+
+def said_alone(vllm: RealServer, question: str, *, max_tokens: int) -> str:
+    """What vLLM says with nobody else there, without the app."""
+    body = {
+        "model": vllm.model,
+        "messages": [{"role": "user", "content": question}],
+        "temperature": 0,
+        "max_tokens": max_tokens,
+    }
+    request = urllib.request.Request(
+        f"{vllm.url}/chat/completions",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=120) as reply:
+        return letters(json.load(reply)["choices"][0]["message"]["content"])
+
+
+def letters(text: str) -> str:
+    """Only letters: the page shows Markdown as what it means."""
+    return re.sub(r"[^A-Za-z]", "", text)
+
+
+def test_what_does_not_fit_the_window_is_a_sentence_with_numbers(
+    chromium: Browser, app: str
+) -> None:
+    chat = ChatPage.open(chromium, app)
+    field = chat.page.locator(INPUT)
+    field.fill("word " * (WINDOW_TOKENS + 500))
+    field.press("Enter")
+    expect(alert_of(chat)).to_contain_text(f"{WINDOW_TOKENS:,}")
+    assert_no_raw_refusal(chat)
+    chat.ask("What is the capital of France?")
+    chat.wait_for_text("Paris")
+    chat.wait_until_done(answers=2)
+    chat.close()
+
+
+def test_where_only_the_answer_would_not_fit_it_is_as_long_as_there_is_room(
+    chromium: Browser, app: str
+) -> None:
+    chat = ChatPage.open(chromium, app)
+    chat.ask("word " * (WINDOW_TOKENS - 100))  # and up to 2,000 tokens of answer
+    chat.wait_until_done()
+    expect(alert_of(chat)).to_have_count(0)
+    assert chat.answer_text()
+    # Now the conversation as a whole is too long for another question.
+    chat.ask("Tell me about the sea, and tell me about the history of France and of Italy. " * 4)
+    chat.wait_until_done(answers=2)
+    if alert_of(chat).count():
+        expect(alert_of(chat)).to_contain_text(f"{WINDOW_TOKENS:,}")
+    else:
+        assert chat.answer_text()
+    assert_no_raw_refusal(chat)
+    chat.close()
+
+
+def assert_no_raw_refusal(chat: ChatPage) -> None:
+    shown = chat.page.locator("body").inner_text()
+    for word in ("400", "BadRequest", "max_tokens", "maximum context length", "Traceback"):
+        assert word not in shown
+
+
+def test_killed_in_mid_answer_the_words_stay_and_after_a_restart_it_answers_again(
+    chromium: Browser, app: str, vllm: RealServer, artifacts: Path
+) -> None:
+    chat = ChatPage.open(chromium, app)
+    chat.ask(LONG)
+    grows(chat, times=2)
+    before = letters(chat.answer_text())
+    vllm.kill()
+    try:
+        expect(alert_of(chat)).to_contain_text("What had arrived is kept")
+        chat.wait_until_done()
+        assert letters(chat.answer_text()).startswith(before)
+        assert "failed" in chat.receipts.last.inner_text()
+        chat.page.screenshot(path=artifacts / "vllm-killed.png")
+    finally:
+        vllm.start()
+        vllm.wait_until_ready()
+    chat.ask("What is the capital of France?")
+    chat.wait_for_text("Paris")
+    chat.wait_until_done(answers=2)
+    expect(alert_of(chat)).to_have_count(1)
+    chat.close()
