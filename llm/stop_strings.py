@@ -1,6 +1,6 @@
 """Ending an answer before a stop string, and how stop strings are written on one line each.
 
-Servers cut the text themselves; the local and the scripted backend do it here.
+Most servers cut the text themselves; `transformers serve` gives the stop string out with it.
 """
 
 from __future__ import annotations

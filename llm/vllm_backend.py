@@ -33,6 +33,7 @@ from llm.model_list import ModelInfo
 from llm.prefill_speed import PrefillSpeed
 from llm.server_errors import only_the_answer_is_too_long, said_s
 from llm.server_state import ServerState, may_come
+from llm.stop_strings import StopStrings
 from llm.types import BackendStatus, CancelToken, Delta, Finish, GenerationRequest, Usage
 from llm.vllm_client import VllmClient
 
@@ -173,9 +174,19 @@ class VllmBackend:
         except RuntimeError:
             raise ShuttingDownError() from None
         forget = cancel.on_cancel(errand.cancel)
+        cut = StopStrings(request.params.stop)
         try:
-            while (piece := pieces.get()) is not None and not cancel.cancelled:
-                yield piece
+            while not cut.found and (piece := pieces.get()) is not None and not cancel.cancelled:
+                if piece.kind == "reasoning" or not request.params.stop:
+                    yield piece
+                elif text := cut.push(piece.text):
+                    yield Delta(text)
+            if held := cut.flush():
+                yield Delta(held)
+            if cut.found:  # the server gave out what it should have ended before
+                pieces.wait_for_end(_AFTER_FINISH_S)
+                yield Finish("stop", attempts[-1].usage)
+                return
             if cancel.cancelled:
                 pieces.wait_for_end(_FREE_WITHIN_S)
                 yield Finish("abort", attempts[-1].usage if attempts else Usage())

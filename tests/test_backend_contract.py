@@ -10,12 +10,13 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
 
 import pytest
 
-from llm.errors import LLMError, ShuttingDownError
+from llm.errors import LLMError, ServerParameterError, ShuttingDownError
 from llm.patient_backend import PatientBackend
 from llm.script import Script
 from llm.scripted_backend import ScriptedBackend
@@ -52,6 +53,8 @@ class Case(ABC):
 
     backend: Backend
     tricky_is_said = True
+    refused: frozenset[str] = frozenset()
+    """Parameters that whatever answers doesn't take."""
 
     @abstractmethod
     def failing(self) -> GenerationRequest:
@@ -177,6 +180,7 @@ class RealVllmCase(Case):
 
 class TransformersServeCase(Case):
     tricky_is_said = False
+    refused = frozenset({"top_k", "min_p", "repetition_penalty"})
 
     def __init__(self, server: RealServer) -> None:
         self.backend = VllmBackend(server.url)
@@ -309,7 +313,7 @@ def test_a_stop_string_that_never_comes_changes_nothing(backend: Backend) -> Non
     assert text_of(list(backend.stream(request, CancelToken()))) == whole
 
 
-def test_every_parameter_is_taken(backend: Backend) -> None:
+def test_every_parameter_is_taken_or_named(case: Case) -> None:
     params = SamplingParams(
         temperature=1.0,
         top_p=0.9,
@@ -322,12 +326,19 @@ def test_every_parameter_is_taken(backend: Backend) -> None:
         frequency_penalty=0.5,
         stop=("never said",),
     )
-    request = GenerationRequest((Message("user", "hello"),), params)
-    assert_is_an_answer(list(backend.stream(request, CancelToken())))
+    if case.refused:
+        with pytest.raises(ServerParameterError) as caught:
+            list(case.backend.stream(asking(params), CancelToken()))
+        assert set(caught.value.parameters) == case.refused
+        params = replace(params, **dict.fromkeys(case.refused))
+    assert_is_an_answer(list(case.backend.stream(asking(params), CancelToken())))
     left_out: dict[str, object] = dict.fromkeys(OPTIONAL_PARAMS) | {"stop": ()}
     bare = SamplingParams(max_tokens=5, **left_out)  # type: ignore[arg-type]
-    request = GenerationRequest((Message("user", "hello"),), bare)
-    assert_is_an_answer(list(backend.stream(request, CancelToken())))
+    assert_is_an_answer(list(case.backend.stream(asking(bare), CancelToken())))
+
+
+def asking(params: SamplingParams) -> GenerationRequest:
+    return GenerationRequest((Message("user", "hello"),), params)
 
 
 def test_characters_arrive_whole(case: Case) -> None:

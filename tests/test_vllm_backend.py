@@ -168,6 +168,36 @@ def test_every_parameter_is_sent_by_its_name(server: ProtocolServer, backend: Vl
     assert body["stop"] == ["###", "\nUser:"]
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_server_that_gives_out_the_stop_string_is_cut_before_it(
+    server: ProtocolServer, backend: VllmBackend, goes_on: bool
+) -> None:
+    async def answering(exchange: Exchange) -> None:
+        await exchange.head()
+        for piece in ("one t", "wo", " three four"):
+            await exchange.say(piece)
+        if goes_on:
+            await exchange.hold()
+        await exchange.say(None, finish="stop")
+        await exchange.event(usage_chunk(7, 4))
+        await exchange.end()
+
+    server.when("cut", answering)
+    text, _, finish = answer(backend, "cut", stop=("never", "two"))
+    assert text == "one "
+    assert finish == Finish("stop", Usage() if goes_on else Usage(7, 4))
+    assert server.exchange(0).over.wait(1)
+
+
+def test_what_only_began_like_a_stop_string_is_said(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    server.when("cut", sending(chunk({"content": "one t"}), chunk({}, "stop")))
+    assert answer(backend, "cut", stop=("two",))[0] == "one t"
+    server.when("broken", sending(chunk({"content": "one t"}), done=False))
+    assert failure(backend, "broken", stop=("two",))[0] == "one t"
+
+
 def test_a_parameter_that_is_left_out_is_not_sent(
     server: ProtocolServer, backend: VllmBackend
 ) -> None:
