@@ -1,11 +1,12 @@
 """Every benchmark, one table, one JSON file.
 
     python -m benchmarks                  # about 20 minutes, on a machine that does nothing else
-    python -m benchmarks --only stream    # or click, memory, history, local, people; repeatable
+    python -m benchmarks --only stream    # or click, memory, history, local, vllm, people;
+                                          # repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, local_engine.py,
-people.py.
+vllm_engine.py, people.py.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
 """
@@ -38,6 +39,7 @@ from benchmarks.people import COUNTS, measure_people, people_section
 from benchmarks.ratios import render_ratios
 from benchmarks.stream import click_section, measure_click, measure_stream, stream_section
 from benchmarks.table import Goal, Section, render, row, spread
+from benchmarks.vllm_engine import measure_vllm, vllm_section
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -54,6 +56,8 @@ class Sizes:
     local_tokens: int = 64
     local_rounds: int = 16
     people: tuple[tuple[int, ...], int, float] = (COUNTS, 600, 30)
+    vllm_tokens: int = 128
+    vllm_rounds: int = 6
 
 
 QUICK = Sizes(
@@ -65,6 +69,8 @@ QUICK = Sizes(
     local_tokens=8,
     local_rounds=1,
     people=((2,), 600, 300),
+    vllm_tokens=8,
+    vllm_rounds=1,
 )
 
 Result = tuple[list[Section], list[Any]]
@@ -123,6 +129,11 @@ def run_people(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     return [people_section(f) for f in figures], list(figures)
 
 
+def run_vllm(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = measure_vllm(sizes.vllm_tokens, sizes.vllm_rounds, browser)
+    return [vllm_section(figures)], [figures]
+
+
 RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "stream": run_stream,
     "click": run_click,
@@ -130,6 +141,7 @@ RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "history": run_history,
     "local": run_local,
     "people": run_people,
+    "vllm": run_vllm,
 }
 
 

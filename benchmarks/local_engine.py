@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -41,25 +40,14 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
-from benchmarks.browser_probe import chromium, open_page
-from benchmarks.chat_page import APP, PAGE_TIMEOUT_S, SCRIPTS
-from benchmarks.server import ROOT, serve
+from benchmarks.browser_probe import chromium
+from benchmarks.chat_page import APP
+from benchmarks.server import ROOT
 from benchmarks.table import Goal, Section, render, row, spread
+from benchmarks.through_page import Run, through_the_page
 
 QUESTION = "Write a long story about a lighthouse keeper who learns to paint the sea."
 SEED = 7
-START_TIMEOUT_S = 900.0
-PAGE_TIMES = 3
-_RECEIPT = re.compile(r"([\d,]+) tokens? · first text after ([\d.]+) s · ([\d.,]+) tokens/s")
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One answer."""
-
-    tokens: int
-    tokens_per_s: float
-    ttft_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +79,7 @@ def measure_local(tokens: int, rounds: int, browser: Browser) -> LocalFigures:
         return LocalFigures(
             bare=tuple(Run(**run) for run in told["bare"]),
             engine=tuple(Run(**run) for run in told["engine"]),
-            through_page=_through_the_page(browser, folder, tokens),
+            through_page=through_the_page(browser, _page_settings(folder, tokens), QUESTION),
             first_start_s=first_s,
             second_start_s=second_s,
         )
@@ -141,32 +129,13 @@ def _timed(arguments: list[str]) -> float:
     return time.perf_counter() - started_s
 
 
-def _through_the_page(browser: Browser, data_dir: str, tokens: int) -> tuple[Run, ...]:
-    """Ask in the browser and read the receipts."""
-    environment = {
+def _page_settings(data_dir: str, tokens: int) -> dict[str, str]:
+    return {
         "STEADY_CHAT_BACKENDS": "local",
         "STEADY_CHAT_DATA_DIR": data_dir,
         "STEADY_CHAT_MAX_TOKENS": str(tokens),
         "STEADY_CHAT_SEED": str(SEED),
-        "STEADY_CHAT_LANGUAGE": "en",
     }
-    runs = []
-    with serve(SCRIPTS[APP], environment) as server:
-        for _ in range(1 + PAGE_TIMES):
-            with open_page(browser, server.url) as probe:
-                field = probe.page.get_by_test_id("stChatInputTextArea")
-                field.wait_for(timeout=PAGE_TIMEOUT_S * 1000)
-                field.fill(QUESTION)
-                field.press("Enter")
-                receipt = probe.page.get_by_text(_RECEIPT)
-                receipt.wait_for(timeout=START_TIMEOUT_S * 1000)
-                ((made, ttft_s, speed),) = _RECEIPT.findall(receipt.inner_text())
-                runs.append(Run(int(_number(made)), _number(speed), _number(ttft_s)))
-    return tuple(runs[1:])
-
-
-def _number(shown: str) -> float:
-    return float(shown.replace(",", ""))
 
 
 def _backend(data_dir: Path) -> Any:

@@ -419,9 +419,7 @@ def test_a_cancel_before_the_first_token_ends_at_once(case: Case) -> None:
     before = threads()
     cancel = CancelToken()
     items: list[Delta | Notice | Finish] = []
-    reader = threading.Thread(
-        target=lambda: items.extend(case.backend.stream(ask(SILENT), cancel))
-    )
+    reader = threading.Thread(target=lambda: items.extend(case.backend.stream(ask(SILENT), cancel)))
     reader.start()
     reader.join(0.03)  # on its way, or not yet: either must do
     began_s = time.monotonic()
