@@ -164,9 +164,16 @@ class LocalCase(Case):
         return ask("think")
 
 
-class RealVllmCase(Case):
-    tricky_is_said = False  # its model is too small to repeat anything
+class RealCase(Case):
+    """A real server with a real model, which can't be told what to say."""
 
+    tricky_is_said = False
+
+    def thinking(self, *, closed: bool = True) -> GenerationRequest:
+        pytest.skip("its model doesn't reason")
+
+
+class RealVllmCase(RealCase):
     def __init__(self, server: RealServer) -> None:
         self.server = server
         self.backend = VllmBackend(server.url)
@@ -178,8 +185,7 @@ class RealVllmCase(Case):
         return self.server.requests_held()
 
 
-class TransformersServeCase(Case):
-    tricky_is_said = False
+class TransformersServeCase(RealCase):
     refused = frozenset({"top_k", "min_p", "repetition_penalty"})
 
     def __init__(self, server: RealServer) -> None:
