@@ -8,7 +8,7 @@ server stops generating. The caller's thread takes the pieces at a bounded `Hand
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -177,10 +177,10 @@ class VllmBackend:
         cut = StopStrings(request.params.stop)
         try:
             while not cut.found and (piece := pieces.get()) is not None and not cancel.cancelled:
-                if piece.kind == "reasoning" or not request.params.stop:
-                    yield piece
-                elif text := cut.push(piece.text):
-                    yield Delta(text)
+                yield from _before(cut, piece)
+            if attempts and not cancel.cancelled:
+                for piece in attempts[-1].rest():
+                    yield from _before(cut, piece)
             if held := cut.flush():
                 yield Delta(held)
             if cut.found:  # the server gave out what it should have ended before
@@ -191,8 +191,6 @@ class VllmBackend:
                 pieces.wait_for_end(_FREE_WITHIN_S)
                 yield Finish("abort", attempts[-1].usage if attempts else Usage())
                 return
-            if attempts:
-                yield from attempts[-1].rest()
             try:
                 finish = pieces.result()
             except asyncio.CancelledError:
@@ -381,6 +379,14 @@ class VllmBackend:
         elif model is not None:
             self._state.answers()
         self._state.end_probe()
+
+
+def _before(stop: StopStrings, piece: Delta) -> Iterator[Delta]:
+    """What may be given out of a piece: some servers give out the stop string as well."""
+    if piece.kind != "text":
+        yield piece
+    elif text := stop.push(piece.text):
+        yield piece if text == piece.text else Delta(text)
 
 
 def _told(request: GenerationRequest) -> list[dict[str, str]]:

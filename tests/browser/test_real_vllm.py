@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.vllm]
 LONG = "Tell me a long story about a lighthouse."
 READS_FOR_SECONDS = "word " * (WINDOW_TOKENS - 600)
 FREED_WITHIN_S = 1.0
-EIGHT = ["France", "Italy", "Spain", "Japan", "Germany", "Russia", "Egypt", "China"]
+EIGHT = ["India", "Spain", "Japan", "Peru", "Mexico", "Russia", "Egypt", "China"]
+"""What they ask about. In every answer the likeliest token leads by 0.03 and more (logprob), so
+rounding, which depends on what else is in the batch, decides nothing. France's has a near tie."""
 
 
 def app_of(streamlit_server: StartServer, vllm: RealServer, max_tokens: int) -> str:
