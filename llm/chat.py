@@ -151,7 +151,7 @@ class Chat:
                 system_prompt=system_prompt,
                 model=model,
             )
-            if not turn.text.strip():
+            if not (turn.text.strip() or turn.reasoning.strip()):
                 self._store.remove(conversation_id, turn_id)
 
     def withdraw(self, conversation_id: str, turn_id: str) -> None:

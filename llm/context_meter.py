@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from llm.context_fit import estimate_tokens
 from llm.fault_log import log_fault
@@ -15,8 +17,8 @@ from llm.types import Backend, CancelToken, GenerationRequest
 
 logger = logging.getLogger(__name__)
 
-KEPT = 500
-"""Counts that are remembered."""
+KEPT = 100
+"""Counts that are remembered for each backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class ContextMeter:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="count-tokens")
         self._closing = CancelToken()
-        self._counts: OrderedDict[Hashable, Future[int | None]] = OrderedDict()
+        # Of digests: a conversation that was cleared must not live on here.
+        self._counts: WeakKeyDictionary[Backend, OrderedDict[bytes, Future[int | None]]]
+        self._counts = WeakKeyDictionary()
 
     def use(
         self,
@@ -76,23 +80,24 @@ class ContextMeter:
 
     def close(self) -> None:
         """Count no more."""
-        self._closing.cancel()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._closing.cancel()
+            self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _counting(self, backend: Backend, request: GenerationRequest) -> Future[int | None] | None:
-        # A string remembers its hash: a long conversation costs this once.
-        key = (id(backend), request.model, request.messages)
+        status = backend.status()
+        key = _digest(status.model, request)
         with self._lock:
-            counting = self._counts.get(key)
+            known = self._counts.setdefault(backend, OrderedDict())
+            counting = known.get(key)
             if counting is not None and not (counting.done() and counting.result() is None):
-                self._counts.move_to_end(key)
+                known.move_to_end(key)
                 return counting
-            if self._closing.cancelled or not backend.status().ready:
+            if self._closing.cancelled or not status.ready:
                 return None
-            counting = self._pool.submit(self._count, backend, request)
-            self._counts[key] = counting
-            while len(self._counts) > KEPT:
-                self._counts.popitem(last=False)
+            counting = known[key] = self._pool.submit(self._count, backend, request)
+            if len(known) > KEPT:
+                known.popitem(last=False)
         return counting
 
     def _count(self, backend: Backend, request: GenerationRequest) -> int | None:
@@ -101,3 +106,11 @@ class ContextMeter:
         except Exception as error:  # noqa: BLE001 - told by type and place
             log_fault(logger, "Counting tokens failed", error)
             return None
+
+
+def _digest(model: str, request: GenerationRequest) -> bytes:
+    """What a count depends on, model and messages, without keeping a word of it."""
+    told = hashlib.sha256()
+    for text in (model, request.model, *(t for m in request.messages for t in (m.role, m.content))):
+        told.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    return told.digest()

@@ -247,7 +247,8 @@ class GenerationJob:
         while True:
             if fitted.left_out:
                 with self._changed:
-                    self._publish(left_out=fitted.left_out)
+                    if not self._ending:
+                        self._publish(left_out=fitted.left_out)
             try:
                 return self._read(fitted.request)
             except ContextOverflowError as error:

@@ -14,7 +14,15 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -42,6 +50,19 @@ BackendName = Literal["local", "vllm", "scripted"]
 _ADDRESS = r"^https?://\S+$"
 
 
+def _address(value: str) -> str:
+    try:
+        host = urlsplit(value).hostname
+    except ValueError:
+        host = None
+    if not host:
+        raise WrongValueError(Reason("reason-not-an-address"))
+    return value
+
+
+Address = Annotated[str, Field(pattern=_ADDRESS), AfterValidator(_address)]
+
+
 class Server(BaseModel):
     """One OpenAI-compatible server.
 
@@ -57,7 +78,7 @@ class Server(BaseModel):
     )
 
     name: str = Field(min_length=1, max_length=60)
-    base_url: str = Field(pattern=_ADDRESS, repr=False)
+    base_url: Address = Field(repr=False)
     api_key: SecretStr | None = None
     model: str = ""
 
@@ -116,9 +137,8 @@ class Settings(BaseSettings):
         2, ge=1, le=64, description="Answers the local model gives at once; more wait in line."
     )
 
-    vllm_base_url: str = Field(
+    vllm_base_url: Address = Field(
         "http://127.0.0.1:8000/v1",
-        pattern=_ADDRESS,
         repr=False,  # it may hold a password
         description="The OpenAI-compatible server, where there is just one.",
     )
@@ -241,7 +261,7 @@ class Settings(BaseSettings):
             try:
                 return json.loads(value)
             except ValueError:
-                raise WrongValueError(Reason("reason-value-not-json")) from None
+                pass  # such as [END]
         return (value,) if value else ()
 
     @field_validator("stop")

@@ -8,6 +8,7 @@ server stops generating. The caller's thread takes the pieces at a bounded `Hand
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -43,12 +44,15 @@ if TYPE_CHECKING:
 PIECES_WAITING = 256
 """Pieces that may lie between the socket and the caller before the socket is read no more."""
 
-PIECES_A_TOKEN = 4
+PIECES_A_TOKEN = 16
 """More pieces than this for each token of `max_tokens`, and the server doesn't heed it: some send
-a token in several pieces, a runaway server sends without end."""
+each letter by itself, a runaway server sends without end."""
 
 COUNT_LIMIT_S = 3.0
 """Without an exact count by then the question is sent as it is."""
+
+COUNT_PAUSE_S = 60.0
+"""A server that can't count, or not in time, isn't asked to for a while."""
 
 _LOOK_UP_S = 60.0  # for the models, where a question needs them: a busy server takes its time
 _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
@@ -75,7 +79,7 @@ class VllmBackend:
     """Asks an OpenAI-compatible server, once: what can't be answered now is an error at once.
 
     There is no limit to the first text: a long prompt takes its time. A host that is gone is
-    noticed by its socket.
+    noticed by its socket, where no proxy stands between.
 
     Requests to this machine never go through a proxy; others follow the usual `HTTP_PROXY`,
     `HTTPS_PROXY` and `NO_PROXY`. OpenAI's own environment variables are not looked at.
@@ -116,7 +120,7 @@ class VllmBackend:
         self._model = model
         self._refused: set[str] = set()  # fields of the body that this server doesn't know
         self._speeds: dict[str, PrefillSpeed] = {}
-        self._counts = True  # until it is known that the server has no route for it
+        self._count_again_s = 0.0  # not before: the server can't count, or takes too long
         self._connect_timeout_s = connect_timeout_s
         self._idle_timeout_s = idle_timeout_s
         self._thread = LoopThread("vllm-backend", self._client.close)
@@ -178,7 +182,9 @@ class VllmBackend:
         try:
             while not cut.found and (piece := pieces.get()) is not None and not cancel.cancelled:
                 yield from _before(cut, piece)
-            if attempts and not cancel.cancelled:
+            # What is held back belongs to the loop's task until that has ended.
+            over = not cut.found and pieces.wait_for_end(_FREE_WITHIN_S)
+            if attempts and over:
                 for piece in attempts[-1].rest():
                     yield from _before(cut, piece)
             if held := cut.flush():
@@ -188,7 +194,6 @@ class VllmBackend:
                 yield Finish("stop", attempts[-1].usage)
                 return
             if cancel.cancelled:
-                pieces.wait_for_end(_FREE_WITHIN_S)
                 yield Finish("abort", attempts[-1].usage if attempts else Usage())
                 return
             try:
@@ -210,7 +215,7 @@ class VllmBackend:
 
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
         model = request.model or self._state.model
-        if not model or not self._counts or cancel.cancelled:
+        if not model or time.monotonic() < self._count_again_s or cancel.cancelled:
             return None
         told: Future[int | None] = Future()
 
@@ -225,6 +230,7 @@ class VllmBackend:
         try:
             return told.result(COUNT_LIMIT_S)
         except TimeoutError:
+            self._count_again_s = time.monotonic() + COUNT_PAUSE_S
             return None
         finally:
             forget()
@@ -363,7 +369,8 @@ class VllmBackend:
             tokens = await self._client.count_tokens(model, _told(request))
         except LLMError:
             return None
-        self._counts = tokens is not None
+        if tokens is None:
+            self._count_again_s = time.monotonic() + COUNT_PAUSE_S
         return tokens
 
     async def _look_up(self, limit_s: float) -> str:
@@ -384,6 +391,8 @@ class VllmBackend:
 def _before(stop: StopStrings, piece: Delta) -> Iterator[Delta]:
     """What may be given out of a piece: some servers give out the stop string as well."""
     if piece.kind != "text":
+        if held := stop.flush():
+            yield Delta(held)
         yield piece
     elif text := stop.push(piece.text):
         yield piece if text == piece.text else Delta(text)

@@ -19,6 +19,7 @@ from llm.errors import (
     MissingPackageError,
     ServerGarbageError,
     ServerKeyError,
+    ServerModelUnknownError,
     ServerTimeoutError,
 )
 from llm.model_list import ModelInfo, read_model_list
@@ -107,11 +108,13 @@ class VllmClient:
                 url, cast_to=object, body=body, options=self._options()
             )
         except Exception as fault:  # noqa: BLE001 - only LLMErrors leave
-            if getattr(fault, "status_code", 0) in _NO_ROUTE:
+            error = self.translated(fault, body)
+            no_route = getattr(fault, "status_code", 0) in _NO_ROUTE
+            if no_route and not isinstance(error, ServerModelUnknownError):
                 return None
-            raise self.translated(fault, body) from self.cause(fault)
+            raise error from self.cause(fault)
         count = told.get("count") if isinstance(told, dict) else None
-        return count if isinstance(count, int) else None
+        return count if type(count) is int and count >= 0 else None
 
     async def close(self) -> None:
         if self._openai is not None:

@@ -111,7 +111,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     follow_the_end(st.session_state.get("asked", 0))
 
     if running is not None or job is not None:
-        keep_context_meter(context_place)
+        keep_context_meter(context_place, len(turns))
         if running is not None and job is not None:
             turn, view, reasoning, status_place = running
             # Read at two moments, they may speak of two turns.
@@ -129,9 +129,10 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
         time.sleep(BETWEEN_TURNS_S)
         st.rerun()
     try:
-        draw_context_meter(context_place, backend, chat.standing_request(here, **choices()))
+        request = chat.standing_request(here, **choices())
+        draw_context_meter(context_place, backend, request, len(turns))
     except LLMError:  # what the sidebar holds can't be sent; who asks is told so
-        keep_context_meter(context_place)
+        keep_context_meter(context_place, len(turns))
     if not status.settled:
         watch(backend, backend_status, setup_place)
 

@@ -666,6 +666,24 @@ def test_ask_again_keeps_a_partial_answer(room: Room) -> None:
     assert room.transcript() == [("why?", "ended", "Becau"), ("why?", "ended", "Because.")]
 
 
+def test_ask_again_keeps_what_was_thought(room: Room) -> None:
+    room.ask("why?")
+    job = room.running()
+    stream = room.next_stream()
+    stream.say("because", kind="reasoning")
+    stream.raise_(ServerUnreachableError(url="u"))
+    let_go(job)
+    (cut,) = room.turns()
+    room.ask_again(cut)
+    job = room.running()
+    room.next_stream().answer("Because.")
+    let_go(job)
+    assert [(turn.reasoning, turn.text) for turn in room.turns()] == [
+        ("because", ""),
+        ("", "Because."),
+    ]
+
+
 def test_ask_again_loses_no_question_when_enough_are_queued(room: Room) -> None:
     failed = room.failed("why?", ServerUnreachableError(url="u"))
     room.ask("running")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 
@@ -10,7 +12,7 @@ import pytest
 
 from llm.context_meter import ContextMeter, ContextUse
 from llm.scripted_backend import ScriptedBackend
-from llm.types import CancelToken, GenerationRequest, Message
+from llm.types import BackendStatus, CancelToken, GenerationRequest, Message
 
 REQUEST = GenerationRequest((Message("user", "x" * 40), Message("assistant", "y" * 400)))
 PATIENCE_S = 10
@@ -95,3 +97,32 @@ def test_a_backend_that_fails_at_counting_is_an_estimate(meter: ContextMeter) ->
             raise RuntimeError("broken")
 
     assert meter.use(Broken(), REQUEST, patiently) == ContextUse(118, False, None)
+
+
+def test_another_model_behind_the_same_name_is_counted_anew(meter: ContextMeter) -> None:
+    class Renamed(Counted):
+        called = "one"
+
+        def status(self) -> BackendStatus:
+            return BackendStatus("ready", self.called)
+
+    backend = Renamed()
+    backend.let.set()
+    meter.use(backend, REQUEST, patiently)
+    backend.called = "two"
+    meter.use(backend, REQUEST, patiently)
+    assert backend.times == 2
+
+
+def test_nothing_of_a_conversation_is_kept(meter: ContextMeter) -> None:
+    class Words(str):
+        """A text that can be watched."""
+
+    backend = Counted()
+    backend.let.set()
+    text = Words("secret " * 10)
+    watched = weakref.ref(text)
+    meter.use(backend, GenerationRequest((Message("user", text),)), patiently)
+    del text
+    gc.collect()
+    assert watched() is None

@@ -354,6 +354,30 @@ def test_no_secret_of_a_named_server_is_shown(elsewhere: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("address", ["http://[::1:8000/v1", "http://", "http://:80/v1", "gpu-box"])
+def test_an_address_that_is_none_is_told_with_its_setting(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("STEADY_CHAT_VLLM_BASE_URL", address)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert caught.value.values == {
+        "setting": "STEADY_CHAT_VLLM_BASE_URL",
+        "reason": Reason("reason-not-an-address"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("told", "stop"),
+    [("[END]", ("[END]",)), ("[/INST]", ("[/INST]",)), ('["a", "b"]', ("a", "b")), ("", ())],
+)
+def test_stop_strings_are_one_or_a_list(
+    monkeypatch: pytest.MonkeyPatch, told: str, stop: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("STEADY_CHAT_STOP", told)
+    assert load_settings().stop == stop
+
+
 @pytest.mark.parametrize(
     ("told", "place", "reason"),
     [

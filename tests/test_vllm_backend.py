@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -1037,6 +1038,24 @@ def test_an_answer_of_100_000_tokens_arrives_whole(
     assert seen.finish == Finish("stop", Usage(7, 100_000))
 
 
+def test_what_could_be_a_stop_string_comes_before_what_follows_it(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    thought = ["thinking hard\n", "</think>\n", "Answer"]
+    server.when(
+        "lone tag",
+        sending(*(chunk({"content": text}) for text in thought), chunk({}, finish="stop")),
+    )
+    items = list(backend.stream(ask("lone tag", stop=("\nUser:",)), CancelToken()))
+    kinds = [item.kind for item in items if isinstance(item, Delta)]
+    at = kinds.index("recast")
+    before = "".join(item.text for item in items[:at] if isinstance(item, Delta))
+    after = "".join(item.text for item in items[at:] if isinstance(item, Delta))
+    assert before.startswith("thinking hard")
+    assert after.strip() == "Answer"
+    assert "hard\n" not in after
+
+
 # Counting.
 
 
@@ -1068,6 +1087,32 @@ def test_a_server_that_cant_count_is_asked_once(
     finally:
         backend.close()
     assert [x.path for x in server.lookups].count("/tokenize") == 1
+
+
+def test_an_unknown_model_doesnt_end_the_counting_of_others(server: ProtocolServer) -> None:
+    async def by_model(exchange: Exchange) -> None:
+        known = exchange.body["model"] == MODEL
+        message = {"error": {"message": f"The model `{exchange.body['model']}` does not exist."}}
+        await exchange.answer(200 if known else 404, {"count": 5} if known else message)
+
+    server.tokenize_handler = by_model
+    backend = VllmBackend(server.url, model=MODEL)
+    try:
+        gone = replace(ask("hi"), model="gone")
+        assert backend.count_tokens(gone, CancelToken()) is None
+        assert backend.count_tokens(ask("hi"), CancelToken()) == 5
+    finally:
+        backend.close()
+
+
+@pytest.mark.parametrize("count", [-5, True, "7", 1.5])
+def test_a_count_that_is_none_isnt_taken(server: ProtocolServer, count: object) -> None:
+    server.tokenize_handler = refusing(200, {"count": count})
+    backend = VllmBackend(server.url, model=MODEL)
+    try:
+        assert backend.count_tokens(ask("hi"), CancelToken()) is None
+    finally:
+        backend.close()
 
 
 def test_a_server_that_fails_at_counting_is_asked_again(server: ProtocolServer) -> None:

@@ -20,19 +20,23 @@ PATIENCE_S = 1.5
 _KEY = "context_use"
 
 
-def keep_context_meter(place: DeltaGenerator) -> None:
-    """Show what was said last; for while an answer runs."""
-    _draw(place, st.session_state.get(_KEY))
+def keep_context_meter(place: DeltaGenerator, turns: int) -> None:
+    """Show what was said last, for while an answer runs; nothing where turns have gone since."""
+    use, of_turns = st.session_state.get(_KEY, (None, 0))
+    _draw(place, use if of_turns <= turns else None)
 
 
-def draw_context_meter(place: DeltaGenerator, backend: Backend, request: GenerationRequest) -> None:
+def draw_context_meter(
+    place: DeltaGenerator, backend: Backend, request: GenerationRequest, turns: int
+) -> None:
     """Count and show. The last thing a run does: it may wait a moment for the count.
 
     Args:
         request: what would be sent now, but for the question.
+        turns: how many turns the conversation has.
     """
     use = resources.context_meter().use(backend, request, _wait)
-    st.session_state[_KEY] = use
+    st.session_state[_KEY] = (use, turns)
     _draw(place, use)
 
 

@@ -217,4 +217,4 @@ context = Context
 context-exact = Context: { $tokens } of { $window } tokens
 context-about = Context: about { $tokens } of { $window } tokens
 context-no-window = Context: about { $tokens } tokens; how many the model takes isn’t known
-context-full = The model’s window ({ $window } tokens) is full: the next question goes without the oldest ones.
+context-full = The model’s window ({ $window } tokens) is full: the next answer is given without the oldest questions, as far as that makes room.

@@ -207,4 +207,4 @@ context = 上下文
 context-exact = 上下文：{ $tokens } / { $window } 个词元
 context-about = 上下文：约 { $tokens } / { $window } 个词元
 context-no-window = 上下文：约 { $tokens } 个词元（模型的窗口大小未知）
-context-full = 模型的上下文窗口（{ $window } 个词元）已满：下一个问题将不再带上最早的对话。
+context-full = 模型的上下文窗口（{ $window } 个词元）已满：回答下一个问题时将略去最早的对话，以腾出空间。
