@@ -87,12 +87,10 @@ class LLMError(Exception):
 
     Attributes:
         message_id: the sentence's name in the catalogue.
-        retryable: whether asking again, unchanged, can help.
         values: what fills the sentence.
     """
 
     message_id: ClassVar[str] = "error-internal"
-    retryable: ClassVar[bool] = False
 
     def __init__(self, **values: Value | Reason) -> None:
         super().__init__(self.message_id)
@@ -207,28 +205,24 @@ class ModelDownloadError(ModelError):
     """No network, or the index hasn't got it. Values: model."""
 
     message_id = "error-model-download"
-    retryable = True
 
 
 class HubDownloadError(ModelError):
     """The hub isn't reached. Values: model."""
 
     message_id = "error-hub-download"
-    retryable = True
 
 
 class DownloadCorruptError(ModelError):
     """What arrived isn't what was asked for (its hash differs). Values: model."""
 
     message_id = "error-download-corrupt"
-    retryable = True
 
 
 class DiskFullError(ModelError):
     """Values: folder, needed_mb, free_mb."""
 
     message_id = "error-disk-full"
-    retryable = True
 
 
 class MissingPackageError(ModelError):
@@ -241,14 +235,12 @@ class OutOfMemoryError(LLMError):
     """At load or in mid-answer. Values: model."""
 
     message_id = "error-out-of-memory"
-    retryable = True
 
 
 class ServerError(LLMError):
     """Values: url and what the leaf adds."""
 
     message_id = "error-server-fault"
-    retryable = True
 
 
 class ServerUnreachableError(ServerError):
@@ -273,21 +265,18 @@ class ServerTlsError(ServerError):
     """The server's certificate can't be trusted. Values: url."""
 
     message_id = "error-server-tls"
-    retryable = False
 
 
 class ServerKeyError(ServerError):
     """401 or 403. Values: url."""
 
     message_id = "error-server-key"
-    retryable = False
 
 
 class ServerModelUnknownError(ServerError):
     """Values: url, model."""
 
     message_id = "error-server-model-unknown"
-    retryable = False
 
 
 class ServerParameterError(ServerError):
@@ -297,7 +286,6 @@ class ServerParameterError(ServerError):
     """
 
     message_id = "error-server-parameter"
-    retryable = False
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -344,25 +332,21 @@ class StalledError(LLMError):
     """Values: seconds."""
 
     message_id = "error-stalled"
-    retryable = True
 
 
 class QueueFullError(LLMError):
     """Values: limit."""
 
     message_id = "error-queue-full"
-    retryable = True
 
 
 class ShuttingDownError(LLMError):
     """The app is stopping."""
 
     message_id = "error-shutting-down"
-    retryable = True
 
 
 class InternalError(LLMError):
     """A defect of this app. Values: kind (the exception's class name, never its text)."""
 
     message_id = "error-internal"
-    retryable = True

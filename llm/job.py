@@ -27,6 +27,9 @@ JobPhase = Literal["waiting", "reading", "answering", "done"]
 CANCEL_GRACE_S = 5.0
 """A backend that hasn't let go this long after Stop is left behind."""
 
+MEASURABLE_S = 0.1
+"""An answer that came quicker than this came in one burst: its speed is the network's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -76,7 +79,7 @@ class Snapshot:
     def tokens_per_s(self) -> float | None:
         """Decode speed (1 / TPOT): tokens after the first over the time they took."""
         tokens = self.finish.usage.completion_tokens if self.finish else None
-        if tokens is None or tokens < 2 or self.decode_s <= 0:
+        if tokens is None or tokens < 2 or self.decode_s < MEASURABLE_S:
             return None
         return (tokens - 1) / self.decode_s
 

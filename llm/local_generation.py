@@ -104,7 +104,7 @@ def _room(window: int | None, prompt_tokens: int) -> int | None:
         return None
     if prompt_tokens + 1 > window:
         raise ContextOverflowError(
-            prompt_tokens=prompt_tokens, limit=window, over=prompt_tokens + 1 - window
+            prompt_tokens=prompt_tokens, limit=window, over=max(1, prompt_tokens - window)
         )
     return window - prompt_tokens
 

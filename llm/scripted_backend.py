@@ -163,7 +163,7 @@ class ScriptedBackend:
         self.prepare()
         prompt_tokens, window = _prompt_tokens(request), self._window_tokens
         if window is not None and prompt_tokens >= window:
-            over = prompt_tokens + 1 - window
+            over = max(1, prompt_tokens - window)
             raise ContextOverflowError(prompt_tokens=prompt_tokens, limit=window, over=over)
         question = _last_question(request.messages)
         script = self._choose(question)

@@ -193,9 +193,8 @@ def _draw_bottom(here: str, running_turn: str | None) -> DeltaGenerator:
 
 
 def _worth_another_try(turn: Turn) -> bool:
-    return turn.state == "ended" and (
-        (turn.error is not None and turn.error.retryable) or bool(_refused_params(turn))
-    )
+    """Whatever went wrong: the sidebar may say something else now."""
+    return turn.state == "ended" and turn.error is not None
 
 
 def _refused_params(turn: Turn) -> tuple[str, ...]:

@@ -78,6 +78,20 @@ def test_wrong_settings_dont_keep_the_server_from_starting(settings: pytest.Monk
     settings.setenv("STEADY_CHAT_TEMPERATURE", "0.5")
 
 
+def test_the_tiny_models_low_temperature_is_for_it_alone(settings: pytest.MonkeyPatch) -> None:
+    settings.setenv("STEADY_CHAT_BACKENDS", "scripted,local,vllm")
+    settings.setattr(resources, "local_backend", resources.scripted_backend)
+    app = page().run()
+    seen = []
+    for kind in ("scripted", "local", "vllm", "local"):
+        app.radio(key="backend").set_value(kind).run()
+        seen.append(app.slider(key="temperature").value)
+    assert seen == [0.7, 0.2, 0.7, 0.2]
+    app.slider(key="temperature").set_value(0.45).run()
+    app.radio(key="backend").set_value("vllm").run()
+    assert app.slider(key="temperature").value == 0.45
+
+
 def test_wrong_settings_are_a_sentence_and_nothing_else(settings: pytest.MonkeyPatch) -> None:
     settings.setenv("STEADY_CHAT_TEMPERATURE", "hot")
     app = page().run()

@@ -146,7 +146,7 @@ def test_a_prompt_that_leaves_no_room_is_refused_with_the_numbers(shared: LocalB
     assert caught.value.values == {
         "prompt_tokens": tokens,
         "limit": WINDOW_TOKENS,
-        "over": tokens + 1 - WINDOW_TOKENS,
+        "over": tokens - WINDOW_TOKENS,
     }
 
 

@@ -136,7 +136,6 @@ def test_a_refused_parameter_is_named(body: object, names: str, status: int) -> 
     assert type(error) is ServerParameterError
     assert error.values["parameter"] == names
     assert error.parameters == tuple(names.split(", "))
-    assert not error.retryable
     assert names in str(error)
 
 

@@ -80,9 +80,10 @@ class StatusPlace:
 
 
 def dot(status: BackendStatus) -> str:
+    """A sign for the state; its colour only says the same again."""
     if status.ready:
-        return "●"
-    return "✕" if status.phase == "failed" else "◌"
+        return ":green[●]"
+    return ":red[✕]" if status.phase == "failed" else ":orange[◌]"
 
 
 def draw_phases(place: DeltaGenerator, status: BackendStatus) -> None:

@@ -86,8 +86,18 @@ def _present(options: list[Pick]) -> Pick:
 
 
 def _label(option: Pick) -> str:
+    """The server first: a long model's name is cut off, and two servers may have the same."""
     server, model = option
-    return f"{spoken(model)} · {server}" if model else server
+    backends = resources.servers()
+    window = next(b.context_tokens(model) for b in backends if b.server == server)
+    names = [server] if len(backends) > 1 or not model else []
+    names += [spoken(model)] if model else []
+    return " · ".join([*names, _in_thousands(window)] if model and window else names)
+
+
+def _in_thousands(tokens: int) -> str:
+    """A window as people call it: 32k for 32,768."""
+    return f"{tokens // 1024}k" if tokens >= 1024 else str(tokens)
 
 
 def _keep() -> None:
@@ -105,9 +115,6 @@ def _states(servers: Sequence[PatientBackend]) -> str:
         lines.append(f"{dot(status)} **{plain(server.server)}** {phase_word(status)}")
         if server.server != wanted:
             continue
-        window = server.context_tokens(model)
-        if window is not None:
-            lines[-1] += f" · {say('sidebar-window', tokens=window)}"
-        elif status.ready and model and model not in [known.name for known in server.models()]:
+        if status.ready and model and model not in [known.name for known in server.models()]:
             lines[-1] += f" · {say('sidebar-model-gone', server=plain(server.server))}"
     return "  \n".join(lines)

@@ -100,13 +100,13 @@ def _chosen_backend() -> tuple[str, str]:
 
 def set_defaults(settings: Settings, conversation_id: str) -> None:
     """Fill the controls once a session: as the conversation left them, else from the settings."""
-    embedded = settings.model == EMBEDDED and "local" in settings.backends
-    tamed = embedded and "temperature" not in settings.model_fields_set
+    usual = _usual_temperature(settings, settings.backends[0])
     defaults = {
         LANGUAGE_KEY: first_language(settings.language),
         "backend": settings.backends[0],
         "system_prompt": settings.system_prompt,
-        "temperature": EMBEDDED_TEMPERATURE if tamed else settings.temperature,
+        "temperature": usual,
+        "usual_temperature": usual,
         "top_p": settings.top_p,
         "max_tokens": settings.max_tokens,
         "stop_lines": write_lines(settings.stop),
@@ -122,6 +122,21 @@ def set_defaults(settings: Settings, conversation_id: str) -> None:
     defaults["first_max_tokens"] = defaults.pop("max_tokens")
     for key, value in defaults.items():
         st.session_state.setdefault(key, value)
+
+
+def _usual_temperature(settings: Settings, kind: str) -> float:
+    tamed = kind == "local" and settings.model == EMBEDDED
+    unset = "temperature" not in settings.model_fields_set
+    return EMBEDDED_TEMPERATURE if tamed and unset else settings.temperature
+
+
+def _follow_temperature(settings: Settings) -> None:
+    """With another backend, its usual temperature, where nobody has moved the slider."""
+    state = st.session_state
+    usual = _usual_temperature(settings, state.backend)
+    if state.temperature == state.usual_temperature:
+        state.temperature = usual
+    state.usual_temperature = usual
 
 
 def _controls(params: SamplingParams) -> dict[str, Any]:
@@ -145,10 +160,14 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Sta
             key="backend",
             format_func=lambda name: say(f"backend-{name}"),
             horizontal=True,
+            on_change=_follow_temperature,
+            args=(settings,),
         )
         # Places of their own, filled or not: while a run goes on, Streamlit leaves what it isn't
         # sent again where it was, so nothing below may move.
-        pick_place, state_place, retry_place, look_place = (st.empty() for _ in range(4))
+        pick_place = st.empty()
+        state_place = st.container(key="backend_state").empty()
+        retry_place, look_place = st.empty(), st.empty()
         backend = resources.backends()[_chosen_backend()[0]]()
         if backend.status().phase == "idle":
             backend.prepare()

@@ -22,6 +22,7 @@ _CSS = """
 [data-testid="stExpanderDetails"] > * > [data-testid="stLayoutWrapper"]:not(:last-child) {
   content-visibility: auto; contain-intrinsic-size: auto 400px;
 }
+.st-key-backend_state p { font-size: 0.875rem; }
 /* Reasoning is quieter than the answer; while it grows, its end is what is seen of it. */
 [class*="st-key-reasoning-"] summary span:has(> [data-testid^="stExpanderIcon"]),
 [class*="st-key-reasoning-"] > :has(> .stHtml) { display: none; }

@@ -112,6 +112,6 @@ def receipt_line(turn: Turn) -> str:
         parts.append(say("receipt-ttft", seconds=receipt.ttft_s))
     if receipt.tokens_per_s is not None:
         parts.append(say("receipt-speed", speed=receipt.tokens_per_s))
-    if receipt.left_out:
+    if receipt.left_out and turn.error is None:
         parts.append(say("receipt-left-out", questions=receipt.left_out))
     return " · ".join(parts)

@@ -60,7 +60,7 @@ def test_a_question_beyond_the_window_is_a_sentence_with_the_numbers(
     chat = ChatPage.open(chromium, app, locale="zh-CN", width=390)
     chat.ask("长" * 2800)
     chat.wait_until_done(answers=1)
-    expect(chat.page.get_by_test_id("stAlert")).to_contain_text("超出 102 个")
+    expect(chat.page.get_by_test_id("stAlert")).to_contain_text("超出 101 个")
     expect(chat.page.locator(LINE)).to_have_text("上下文：0 / 600 个词元")
     chat.ask("好")
     chat.wait_until_done(answers=2)

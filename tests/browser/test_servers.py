@@ -74,22 +74,22 @@ def test_a_page_at_rest_learns_by_itself_what_becomes_of_the_servers(
 ) -> None:
     states = state(chat, "gpu-1")
     expect(states).to_contain_text(re.compile(r"gpu-1 ready.*gpu-2 ready", re.S))
-    pick(chat, "tiny-test-model · gpu-2")
+    pick(chat, "gpu-2 · tiny-test-model")
     fleet.servers[1].stop()
     expect(states).to_contain_text("gpu-2 not reachable; looking again")
     chat.page.screenshot(path=artifacts / "servers-one-away.png")
     chosen = chat.page.locator(".st-key-model_pick")
-    expect(chosen.locator("input")).to_have_value("tiny-test-model · gpu-2")
+    expect(chosen.locator("input")).to_have_value("gpu-2 · tiny-test-model")
     fleet.back_again(1, "tiny-test-model", "a-new-model")
     expect(states).to_contain_text("gpu-2 ready")
-    expect(chosen.locator("input")).to_have_value("tiny-test-model · gpu-2")
-    pick(chat, "a-new-model · gpu-2")
+    expect(chosen.locator("input")).to_have_value("gpu-2 · tiny-test-model")
+    pick(chat, "gpu-2 · a-new-model")
     chat.ask("who are you?")
     chat.wait_until_done()
     assert "a-new-model · gpu-2 · finished" in chat.receipts.last.inner_text()
     # As the conversation left it.
     chat.page.reload()
-    expect(chosen.locator("input")).to_have_value("a-new-model · gpu-2")
+    expect(chosen.locator("input")).to_have_value("gpu-2 · a-new-model")
 
 
 def test_a_question_waits_visibly_for_a_server_that_is_not_up_yet(
@@ -174,7 +174,7 @@ def test_models_that_come_and_go_in_mid_answer_change_nothing_of_it(
     expect(state(chat, "gpu-1")).to_contain_text("gpu-2 not reachable")
     fleet.back_again(1, "a-new-model")
     chat.page.locator(".st-key-model_pick input").click()
-    expect(chat.page.get_by_role("option", name="a-new-model · gpu-2")).to_be_visible()
+    expect(chat.page.get_by_role("option", name="gpu-2 · a-new-model")).to_be_visible()
     assert "word499" not in chat.answer_text(), "too late to prove anything"
     chat.page.keyboard.press("Escape")
     chat.wait_until_done()
