@@ -1,6 +1,6 @@
 """Every benchmark, one table, one JSON file.
 
-    python -m benchmarks                  # about 20 minutes, on a machine that does nothing else
+    python -m benchmarks                  # about 40 minutes, on a machine that does nothing else
     python -m benchmarks --only stream    # or click, memory, history, local, vllm, people;
                                           # repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?

@@ -40,6 +40,7 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
+from benchmarks.beside_bare import added_ttft_ms, in_turns, speed_ratios, through_a_job
 from benchmarks.browser_probe import chromium
 from benchmarks.chat_page import APP
 from benchmarks.server import ROOT
@@ -59,16 +60,6 @@ class LocalFigures:
     through_page: tuple[Run, ...]
     first_start_s: float
     second_start_s: float
-
-    @property
-    def speed_ratios(self) -> list[float]:
-        pairs = zip(self.bare, self.engine, strict=True)
-        return [engine.tokens_per_s / bare.tokens_per_s for bare, engine in pairs]
-
-    @property
-    def added_ttft_ms(self) -> list[float]:
-        pairs = zip(self.bare, self.engine, strict=True)
-        return [1000 * (engine.ttft_s - bare.ttft_s) for bare, engine in pairs]
 
 
 def measure_local(tokens: int, rounds: int, browser: Browser) -> LocalFigures:
@@ -95,15 +86,17 @@ def local_section(figures: LocalFigures) -> Section:
         [1000 * run.ttft_s for run in runs] for runs in (figures.bare, figures.through_page)
     )
     of_bare = [speed / statistics.median(bare) for speed in page]
+    ratios = speed_ratios(figures.bare, figures.engine)
+    added_ms = added_ttft_ms(figures.bare, figures.engine)
     sooner = figures.first_start_s / figures.second_start_s
     return Section(
         f"the local model, {len(bare)} rounds; in brackets the lowest and the highest",
         (
             spread("bare, tok/s", bare, "{:.1f}"),
             spread("engine, tok/s", engine, "{:.1f}"),
-            spread("engine / bare", figures.speed_ratios, "{:.3f}", Goal(0.97, at_least=True)),
+            spread("engine / bare", ratios, "{:.3f}", Goal(0.97, at_least=True)),
             spread("TTFT, bare", bare_ms, "{:.0f} ms"),
-            spread("added TTFT", figures.added_ttft_ms, "{:.0f} ms", Goal(100, " ms")),
+            spread("added TTFT", added_ms, "{:.0f} ms", Goal(100, " ms")),
             spread("through the page, tok/s", page, "{:.1f}"),
             spread("through the page (another process) / bare", of_bare, "{:.3f}"),
             spread("through the page, TTFT", page_ms, "{:.0f} ms"),
@@ -156,22 +149,22 @@ def _backend(data_dir: Path) -> Any:
 
 
 def _compare(data_dir: Path, tokens: int, rounds: int) -> dict[str, list[dict[str, Any]]]:
-    """Bare and engine in turns; the first round is thrown away."""
+    """Bare and engine in turns."""
+    from llm.types import SamplingParams
+
     backend = _backend(data_dir)
-    runs: dict[str, list[dict[str, Any]]] = {"bare": [], "engine": []}
+    params = SamplingParams(max_tokens=tokens, seed=SEED)
 
-    def bare() -> None:
+    def bare() -> Run:
         with _without_hooks(backend._loaded.model):
-            runs["bare"].append(asdict(_bare(backend._loaded, tokens)))
+            return _bare(backend._loaded, tokens)
 
-    def engine() -> None:
-        runs["engine"].append(asdict(_engine(backend, tokens)))
+    def engine() -> Run:
+        return through_a_job(backend, QUESTION, params)
 
-    for number in range(rounds + 1):
-        # ABBA: a machine that gets slower or quicker meanwhile favours neither.
-        for one in (bare, engine) if number % 2 else (engine, bare):
-            one()
-    return {name: some[1:] for name, some in runs.items()}
+    names = ("bare", "engine")
+    each = zip(names, in_turns(bare, engine, rounds), strict=True)
+    return {name: [asdict(run) for run in runs] for name, runs in each}
 
 
 @contextmanager
@@ -229,31 +222,6 @@ def _bare(loaded: Any, tokens: int) -> Run:
     took_s = time.perf_counter() - clock.first_s
     made = int(ids.shape[1] - inputs["input_ids"].shape[1])
     return Run(made, (made - 1) / took_s, clock.first_s - started_s)
-
-
-def _engine(backend: Any, tokens: int) -> Run:
-    from llm.job import GenerationJob
-    from llm.types import GenerationRequest, Message, SamplingParams
-
-    params = SamplingParams(max_tokens=tokens, seed=SEED)
-    request = GenerationRequest((Message("user", QUESTION),), params)
-    job = GenerationJob("bench", "bench", backend, request, save=lambda snapshot: None)
-    first_s: float | None = None
-    started_s = time.perf_counter()
-    job.start()
-    version = -1
-    while not (snapshot := job.wait(version, 1.0)).done:
-        version = snapshot.version
-        if first_s is None and snapshot.text:
-            first_s = time.perf_counter()
-    ended_s = time.perf_counter()
-    if snapshot.error is not None:
-        raise snapshot.error
-    assert snapshot.finish is not None
-    made = snapshot.finish.usage.completion_tokens
-    assert made is not None
-    assert first_s is not None
-    return Run(made, (made - 1) / (ended_s - first_s), first_s - started_s)
 
 
 def main(arguments: list[str]) -> None:

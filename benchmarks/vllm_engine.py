@@ -6,7 +6,7 @@ vLLM runs beside it, on the same cores, with the embedded model. Greedy, so that
 
 - **bare**: `openai.OpenAI` on this thread, reading chunk by chunk. **app**: the backend as the app
   makes it, in a `GenerationJob`, read by a waiting thread as the page does. Both in this process,
-  in turns (ABAB), after one round that isn't counted.
+  in turns (ABBA), after one round that isn't counted.
 - **app / bare** and **added TTFT** are medians over the rounds, each round's app against its own
   bare; in brackets the lowest and the highest.
 - **tok/s**: completion tokens after the first, as the server counts them, over the time from the
@@ -29,6 +29,7 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
+from benchmarks.beside_bare import added_ttft_ms, in_turns, speed_ratios, through_a_job
 from benchmarks.browser_probe import chromium, open_page
 from benchmarks.chat_page import APP, PAGE_TIMEOUT_S, SCRIPTS
 from benchmarks.server import Server, serve
@@ -51,16 +52,6 @@ class VllmFigures:
     through_page: tuple[Run, ...]
     stop_in_answer_s: tuple[float, ...]
     stop_in_prompt_s: tuple[float, ...]
-
-    @property
-    def speed_ratios(self) -> list[float]:
-        pairs = zip(self.bare, self.app, strict=True)
-        return [app.tokens_per_s / bare.tokens_per_s for bare, app in pairs]
-
-    @property
-    def added_ttft_ms(self) -> list[float]:
-        pairs = zip(self.bare, self.app, strict=True)
-        return [1000 * (app.ttft_s - bare.ttft_s) for bare, app in pairs]
 
 
 def measure_vllm(tokens: int, rounds: int, browser: Browser) -> VllmFigures:
@@ -93,14 +84,16 @@ def vllm_section(figures: VllmFigures) -> Section:
         [1000 * took_s for took_s in times]
         for times in (figures.stop_in_answer_s, figures.stop_in_prompt_s)
     )
+    ratios = speed_ratios(figures.bare, figures.app)
+    added_ms = added_ttft_ms(figures.bare, figures.app)
     return Section(
         f"a real vLLM, {len(bare)} rounds; in brackets the lowest and the highest",
         (
             spread("bare openai client, tok/s", bare, "{:.1f}"),
             spread("app, tok/s", app, "{:.1f}"),
-            spread("app / bare", figures.speed_ratios, "{:.3f}", Goal(0.97, at_least=True)),
+            spread("app / bare", ratios, "{:.3f}", Goal(0.97, at_least=True)),
             spread("TTFT, bare", bare_ms, "{:.0f} ms"),
-            spread("added TTFT", figures.added_ttft_ms, "{:.0f} ms", Goal(100, " ms")),
+            spread("added TTFT", added_ms, "{:.0f} ms", Goal(100, " ms")),
             spread("through the page, tok/s", page, "{:.1f}"),
             spread("through the page, TTFT", page_ms, "{:.0f} ms"),
             spread("Stop to idle, in mid-answer", in_answer_ms, "{:.0f} ms", Goal(1000, " ms")),
@@ -120,13 +113,16 @@ def _page_settings(vllm: RealServer, max_tokens: int) -> dict[str, str]:
 
 
 def _compare(vllm: RealServer, tokens: int, rounds: int) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
-    """Bare and app in turns; the first round is thrown away."""
-    bare, app = [], []
+    """Bare and app in turns."""
+    from llm.types import SamplingParams
+
+    params = SamplingParams(temperature=0, max_tokens=tokens)
     with _clients(vllm) as (client, backend):
-        for _ in range(rounds + 1):
-            bare.append(_bare(client, vllm.model, tokens))
-            app.append(_app(backend, tokens))
-    return tuple(bare[1:]), tuple(app[1:])
+        return in_turns(
+            lambda: _bare(client, vllm.model, tokens),
+            lambda: through_a_job(backend, QUESTION, params),
+            rounds,
+        )
 
 
 @contextmanager
@@ -163,31 +159,6 @@ def _bare(client: Any, model: str, tokens: int) -> Run:
                 made = chunk.usage.completion_tokens
     assert first_s is not None
     return Run(made, (made - 1) / (time.perf_counter() - first_s), first_s - started_s)
-
-
-def _app(backend: Any, tokens: int) -> Run:
-    from llm.job import GenerationJob
-    from llm.types import GenerationRequest, Message, SamplingParams
-
-    params = SamplingParams(temperature=0, max_tokens=tokens)
-    request = GenerationRequest((Message("user", QUESTION),), params)
-    job = GenerationJob("bench", "bench", backend, request, save=lambda snapshot: None)
-    first_s: float | None = None
-    started_s = time.perf_counter()
-    job.start()
-    version = -1
-    while not (snapshot := job.wait(version, 1.0)).done:
-        version = snapshot.version
-        if first_s is None and snapshot.text:
-            first_s = time.perf_counter()
-    ended_s = time.perf_counter()
-    if snapshot.error is not None:
-        raise snapshot.error
-    assert snapshot.finish is not None
-    made = snapshot.finish.usage.completion_tokens
-    assert made is not None
-    assert first_s is not None
-    return Run(made, (made - 1) / (ended_s - first_s), first_s - started_s)
 
 
 def _stop(browser: Browser, server: Server, vllm: RealServer, question: str) -> float:
