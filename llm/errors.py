@@ -26,6 +26,7 @@
     │   ├── ServerUnreachableError
     │   ├── ServerHostUnknownError
     │   ├── ServerTimeoutError
+    │   ├── ServerProxyTimeoutError    a proxy before it lost its patience
     │   ├── ServerTlsError             its certificate can't be trusted
     │   ├── ServerKeyError
     │   ├── ServerModelUnknownError
@@ -259,6 +260,12 @@ class ServerTimeoutError(ServerError):
     """Values: url, seconds."""
 
     message_id = "error-server-timeout"
+
+
+class ServerProxyTimeoutError(ServerError):
+    """504: a proxy before it lost its patience; the server itself may be reading. Values: url."""
+
+    message_id = "error-server-proxy-timeout"
 
 
 class ServerTlsError(ServerError):

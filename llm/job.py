@@ -330,7 +330,8 @@ class GenerationJob:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
 
     def _end(self, finish: Finish, error: LLMError | None) -> None:
-        model = self._state.model or self._model()
+        # Of several servers, the backend's own status is that of the first.
+        model = self._state.model or ("" if self._state.server else self._model())
         with self._changed:
             if self._ending:
                 return

@@ -31,6 +31,7 @@ from llm.errors import (
     ServerKeyError,
     ServerModelUnknownError,
     ServerParameterError,
+    ServerProxyTimeoutError,
     ServerStartingError,
     ServerTimeoutError,
     ServerTlsError,
@@ -77,6 +78,10 @@ _NO_SUCH_MODEL = re.compile(r"model\b.{0,200}\b(?:does not exist|not found)", re
 
 # Source: llama.cpp, tools/server/server.cpp: "Loading model"; gateways say it in other words.
 _STILL_LOADING = re.compile(r"\b(?:loading|starting|warming up|not (?:yet )?ready)\b", re.I)
+
+# Source: RFC 9110, and Cloudflare's own 524 for an origin that takes too long.
+_PROXY_GAVE_UP = (504, 524)
+_VERY_LONG_S = 1_000_000
 
 
 def api_url(base_url: str) -> str:
@@ -128,7 +133,9 @@ class ServerErrors:
         if status == 503 and _STILL_LOADING.search(message):
             return ServerStartingError(url=self.url)
         if status in (408, 429, 503):
-            return ServerBusyError(url=self.url, seconds=_seconds(retry_after))
+            return ServerBusyError(url=self.url, seconds=retry_after_s(retry_after, _now()))
+        if status in _PROXY_GAVE_UP:
+            return ServerProxyTimeoutError(url=self.url)
         if status >= 500:
             return ServerFaultError(url=self.url, status=status)
         if status in (400, 409, 413, 422):
@@ -265,16 +272,22 @@ def _error_object(body: object) -> Mapping[str, object]:
     return inner if isinstance(inner, Mapping) else body
 
 
-def _seconds(retry_after: str | None) -> int:
-    """Retry-After, a number or a date, in whole seconds from now; 0 where it says nothing.
+def retry_after_s(told: str | None, now: datetime) -> int:
+    """Retry-After, a number or a date, in whole seconds from now, at most about twelve days.
 
+    0 where it says nothing: empty, negative, in the past, or no such value at all.
     Source: https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
     """
-    told = (retry_after or "").strip()
-    if told.isdecimal() and len(told) < 7:
-        return int(told)
+    told = (told or "").strip()
+    if told.isdecimal():
+        return int(told) if len(told) < 7 else _VERY_LONG_S
     try:
         at = parsedate_to_datetime(told)
-    except ValueError:
+        seconds = math.ceil((at - now).total_seconds()) if at.tzinfo else 0
+    except (ValueError, OverflowError):
         return 0
-    return max(0, math.ceil((at - datetime.now(UTC)).total_seconds())) if at.tzinfo else 0
+    return min(max(0, seconds), _VERY_LONG_S)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

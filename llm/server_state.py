@@ -23,16 +23,17 @@ FRESH_S = 10.0
 FAILED_FRESH_S = 3.0
 """The same for one that doesn't: it may just be starting."""
 
-_BAD_GATEWAY, _GATEWAY_TIMEOUT = 502, 504
+_BAD_GATEWAY = 502
 
 
 def may_come(error: LLMError) -> bool:
     """Whether the server may be there soon: a port that is closed can be one that isn't open yet.
 
-    A proxy before a server that isn't up says so by a status.
+    A proxy before a server that isn't up says so by a status. One that only lost its patience
+    (504) says nothing of the server: it may be reading a long prompt.
     """
     if isinstance(error, ServerFaultError):
-        return error.values.get("status") in (_BAD_GATEWAY, _GATEWAY_TIMEOUT)
+        return error.values.get("status") == _BAD_GATEWAY
     return isinstance(error, (ServerUnreachableError, ServerTimeoutError, ServerStartingError))
 
 

@@ -158,7 +158,12 @@ class Settings(BaseSettings):
         le=86_400,
         description="Seconds that a question waits for a server that isn't up yet; 0 gives up at once.",
     )
-    vllm_slots: int = Field(32, ge=1, le=4096, description="Requests sent to the server at once.")
+    vllm_slots: int = Field(
+        32,
+        ge=1,
+        le=4096,
+        description="Requests sent to each server at once; one that stands in for another by failover gets the other's as well.",
+    )
     connect_timeout_s: float = Field(5, gt=0, le=120, description="Seconds to reach the server.")
     idle_timeout_s: float = Field(
         60,

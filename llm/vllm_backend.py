@@ -20,7 +20,6 @@ from llm.errors import (
     ServerFaultError,
     ServerGarbageError,
     ServerHostUnknownError,
-    ServerKeyError,
     ServerModelUnknownError,
     ServerNoModelError,
     ServerParameterError,
@@ -59,7 +58,8 @@ _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
 _FREE_WITHIN_S = 1.0
 _MOST_AMENDMENTS = 3
 _TURN_CHUNKS = 16  # then other requests, and a cancel, have a turn: buffered chunks never wait
-_UNUSABLE = (ServerHostUnknownError, ServerTlsError, ServerKeyError)
+# Not a refused key: gateways refuse it for one model (403). Looking up the models tells.
+_UNUSABLE = (ServerHostUnknownError, ServerTlsError)
 
 
 def _respell(body: dict[str, Any], name: str) -> bool:

@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,11 +16,15 @@ from llm.errors import (
     ConnectionLostError,
     LLMError,
     ServerBusyError,
+    ServerFaultError,
     ServerKeyError,
+    ServerProxyTimeoutError,
     ServerStartingError,
     ServerUnreachableError,
 )
+from llm.job import GenerationJob, Snapshot
 from llm.patient_backend import BUSY_TRIES, LONGEST_PAUSE_S, PatientBackend
+from llm.server_state import ServerState
 from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, Notice
 from llm.vllm_backend import VllmBackend
 from tests.protocol_server import MODEL, Exchange, Handler, ProtocolServer, refusing, saying
@@ -72,6 +76,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that was away is looked for again at once, so that no test waits for it."""
     monkeypatch.setattr("llm.server_state.FAILED_FRESH_S", 0.05)
     monkeypatch.setattr("llm.patient_backend.LOOK_S", 0.02)
+    monkeypatch.setattr("llm.patient_backend.AGAIN_S", 0.02)
 
 
 def ask(question: str = "hi", model: str = "") -> GenerationRequest:
@@ -134,6 +139,17 @@ class Reader:
         return last if isinstance(last, Finish) else None
 
 
+def answered(backend: PatientBackend, request: GenerationRequest) -> Snapshot:
+    """The end of a job that asks it."""
+    job = GenerationJob("c", "p", backend, request, save=lambda snapshot: None)
+    job.start()
+    last = job.snapshot()
+    while not last.done:
+        before, last = last, job.wait(last.version, 15)
+        assert last.version > before.version, "nothing came"
+    return last
+
+
 def first_then(times: int, first: Handler) -> Handler:
     """`first` for so many requests, an answer for each one after."""
     left = [times]
@@ -182,15 +198,26 @@ def test_a_busy_server_is_asked_again_when_it_says(fleet: Fleet, status: int) ->
     ]
 
 
-def test_retry_after_may_be_a_date(fleet: Fleet) -> None:
+def test_retry_after_may_be_a_date(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
+    monkeypatch.setattr("llm.server_errors._now", lambda: now)
     server = fleet.server("gpu-1")
-    date = format_datetime(datetime.now(UTC) + timedelta(seconds=3), usegmt=True)
+    date = "Mon, 30 Nov 2026 12:00:02 GMT"
     server.when("hi", first_then(1, refusing(503, {}, retry_after=date)))
     reader = Reader(fleet.patient("gpu-1")).done()
     assert reader.text == "here now"
     first = reader.wait_for_notice("notice-busy")
     assert first.reason is not None
-    assert first.reason.values["left"] in (2, 3)
+    assert first.reason.values["left"] == 2
+
+
+@pytest.mark.parametrize("told", ["-1", "garbage", "Wed, 21 Oct 2015 07:28:00 GMT"])
+def test_a_retry_after_that_says_nothing_is_a_second(fleet: Fleet, told: str) -> None:
+    server = fleet.server("gpu-1")
+    server.when("hi", first_then(1, refusing(503, {}, retry_after=told)))
+    reader = Reader(fleet.patient("gpu-1")).done()
+    assert reader.text == "here now"
+    assert [n.reason.values["left"] for n in reader.notices() if n.reason] == [1]
 
 
 def test_stop_ends_the_pause_and_the_server_is_not_asked_again(fleet: Fleet) -> None:
@@ -224,9 +251,10 @@ def test_a_server_that_stays_busy_is_an_error_after_a_few_tries(
     assert sum(p or 0 for p in pauses) == 1 + 2 + 4 + 8
 
 
-def test_a_pause_too_long_to_sit_through_is_an_error_at_once(fleet: Fleet) -> None:
+@pytest.mark.parametrize("told", [str(LONGEST_PAUSE_S + 1), "99999999", "9" * 5000])
+def test_a_pause_too_long_to_sit_through_is_an_error_at_once(fleet: Fleet, told: str) -> None:
     server = fleet.server("gpu-1")
-    server.when("hi", refusing(429, {}, retry_after=str(LONGEST_PAUSE_S + 1)))
+    server.when("hi", refusing(429, {}, retry_after=told))
     reader = Reader(fleet.patient("gpu-1")).done()
     assert type(reader.error) is ServerBusyError
     assert len(server.exchanges) == 1
@@ -245,6 +273,30 @@ def test_a_busy_word_after_text_is_not_asked_again(fleet: Fleet) -> None:
     assert reader.text == "so far"
     assert type(reader.error) is ServerBusyError
     assert len(server.exchanges) == 1
+
+
+@pytest.mark.parametrize("why", ["busy", "away"])
+def test_the_model_is_named_all_the_while_and_after_stop(fleet: Fleet, why: str) -> None:
+    server = fleet.server("gpu-1")
+    server.models = ["first", "second"]
+    patient = fleet.patient("gpu-1")
+    Reader(patient, ask(model="first")).done()  # so that the first one is known by now
+    if why == "busy":
+        server.when("hi", refusing(429, {}, retry_after="60"))
+    else:
+        server.stop()
+    job = GenerationJob("c", "p", patient, ask(model="second"), save=lambda snapshot: None)
+    job.start()
+    seen = []
+    while not seen or seen[-1].notice is None:
+        seen.append(job.wait(seen[-1].version if seen else -1, 10))
+        assert len(seen) < 100
+    assert (seen[-1].server, seen[-1].model) == ("gpu-1", "second")
+    job.cancel()
+    while not (last := job.wait(seen[-1].version, 10)).done:
+        seen.append(last)
+    assert last.finish == Finish("abort")
+    assert (last.server, last.model) == ("gpu-1", "second")
 
 
 # Starting, and coming back.
@@ -294,6 +346,80 @@ def test_the_waiting_has_an_end(fleet: Fleet, wait_s: float) -> None:
     reader = Reader(fleet.patient("gpu-1", wait_s=wait_s)).done()
     assert type(reader.error) is ServerUnreachableError
     assert wait_s <= time.monotonic() - began_s < wait_s + 5
+
+
+@pytest.mark.parametrize("form", ["502", "loading"])
+def test_a_server_that_is_ready_and_fails_is_asked_ever_more_seldom_and_not_for_ever(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """A gateway lists its models, and any answer of another one of them makes it ready."""
+    server = fleet.server("gpu-1")
+    server.when("hi", LOADING if form == "loading" else refusing(502, ""))
+    monkeypatch.setattr(ServerState, "fails", lambda self, error: self.answers())
+    monkeypatch.setattr("llm.patient_backend.AGAIN_S", 1.0)
+    monkeypatch.setattr("llm.patient_backend.LOOK_S", 0.25)
+    clock = [1000.0]
+    asked_s: list[float] = []
+
+    def passes(self: CancelToken, timeout_s: float | None = None) -> bool:
+        clock[0] += timeout_s or 0
+        return False
+
+    def ask_and_note(backend: VllmBackend, *args: object) -> object:
+        asked_s.append(clock[0] - 1000.0)
+        return stream(backend, *args)  # type: ignore[arg-type]
+
+    stream = VllmBackend.stream
+    monkeypatch.setattr(VllmBackend, "stream", ask_and_note)
+    monkeypatch.setattr(CancelToken, "wait", passes)
+    monkeypatch.setattr("llm.patient_backend.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    reader = Reader(fleet.patient("gpu-1", wait_s=40)).done()
+    assert type(reader.error) is (ServerStartingError if form == "loading" else ServerFaultError)
+    assert asked_s == [0, 1, 3, 7, 15, 25, 35]
+    assert reader.said() == ["notice-away"]
+
+
+def test_other_answers_of_a_gateway_do_not_keep_a_question_alive(fleet: Fleet) -> None:
+    server = fleet.server("gpu-1")
+    server.when("hi", refusing(502, ""))
+    server.when("other", saying(["x"] * 99_999, gap_s=0.002))
+    patient = fleet.patient("gpu-1", wait_s=0.5)
+    other = Reader(patient, ask("other"))
+    assert other.wait(lambda: bool(other.text))
+    began_s = time.monotonic()
+    reader = Reader(patient).done()
+    assert type(reader.error) is ServerFaultError
+    assert time.monotonic() - began_s < 10
+    assert len(server.exchanges) < 15
+    other.cancel.cancel()
+    other.done()
+
+
+def test_stop_ends_the_pause_of_a_question_that_a_ready_server_failed(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llm.patient_backend.AGAIN_S", 60.0)
+    server = fleet.server("gpu-1")
+    server.when("hi", refusing(502, ""))
+    reader = Reader(fleet.patient("gpu-1"))
+    reader.wait_for_notice("notice-away")
+    reader.cancel.cancel()
+    assert reader.done().finish == Finish("abort")
+    assert len(server.exchanges) == 1
+
+
+def test_a_proxy_that_lost_its_patience_is_not_a_server_that_is_gone(fleet: Fleet) -> None:
+    first, second = fleet.server("gpu-1"), fleet.server("gpu-2")
+    first.when("hi", refusing(504, "<html>Gateway Time-out</html>"))
+    patient = fleet.patient("gpu-1", "gpu-2")
+    Reader(patient, ask("before")).done()
+    reader = Reader(patient).done()
+    assert type(reader.error) is ServerProxyTimeoutError
+    assert reader.error.retryable
+    assert "proxy_read_timeout" in str(reader.error)
+    assert [exchange.question for exchange in first.exchanges] == ["before", "hi"]
+    assert second.exchanges == []
+    assert patient.status().ready
 
 
 def test_a_wrong_key_is_not_waited_for(fleet: Fleet) -> None:
@@ -421,6 +547,95 @@ def test_where_all_are_gone_the_first_to_come_back_answers(fleet: Fleet) -> None
     fleet.back_again("gpu-2")
     assert reader.done().text == "Hello, world!"
     assert reader.notices()[-1].server == "gpu-2"
+
+
+def test_with_nothing_picked_the_first_servers_model_is_asked_of_the_next(fleet: Fleet) -> None:
+    first, second = fleet.server("gpu-1"), fleet.server("gpu-2")
+    first.models, second.models = ["A"], ["B", "A"]
+    for name in ("gpu-1", "gpu-2"):
+        Reader(fleet.patient(name)).done()  # so that it is known what they have
+    first.stop()
+    reader = Reader(fleet.patient("gpu-1", "gpu-2")).done()
+    assert second.exchanges[-1].body["model"] == "A"
+    assert (reader.notices()[-1].server, reader.notices()[-1].model) == ("gpu-2", "A")
+
+
+def test_the_receipt_names_who_answered_where_its_models_were_not_known(fleet: Fleet) -> None:
+    fleet.server("gpu-1", model="A").stop()
+    fleet.server("gpu-2").models = ["B"]
+    last = answered(fleet.patient("gpu-1", "gpu-2"), ask())
+    assert last.text == "Hello, world!"
+    assert (last.server, last.model) == ("gpu-2", "B")
+
+
+def test_a_receipt_does_not_give_one_servers_model_to_another(fleet: Fleet) -> None:
+    fleet.server("gpu-1", model="A").stop()
+    fleet.server("gpu-2").stop()
+    last = answered(fleet.patient("gpu-1", "gpu-2", wait_s=0), ask())
+    assert type(last.error) is ServerUnreachableError
+    assert (last.server, last.model) == ("gpu-2", "")
+
+
+def test_where_the_first_will_not_come_another_that_may_is_waited_for(fleet: Fleet) -> None:
+    fleet.server("gpu-1").stop()
+    fleet.server("gpu-2").stop()
+    patient = fleet.patient("gpu-1", "gpu-2")
+    reader = Reader(patient)
+    reader.wait_for_notice("notice-away")
+    again = ProtocolServer()
+    again.key = "another"
+    again.port = fleet.servers["gpu-1"].port
+    with again:
+        assert reader.wait(lambda: reader.notices()[-1].server == "gpu-2" or bool(reader.error))
+        assert type(patient.status().error) is ServerKeyError
+        fleet.back_again("gpu-2")
+        assert reader.done().text == "Hello, world!"
+        assert again.exchanges == []
+
+
+def test_a_name_that_is_unknown_does_not_end_the_waiting_for_another(fleet: Fleet) -> None:
+    fleet.backends["gpu-1"] = unknown = VllmBackend("http://gpu-1.invalid/v1", server="gpu-1")
+    fleet.server("gpu-2").stop()
+    try:
+        reader = Reader(fleet.patient("gpu-1", "gpu-2"))
+        assert reader.wait_for_notice("notice-away").server == "gpu-2"
+        fleet.back_again("gpu-2")
+        assert reader.done().text == "Hello, world!"
+    finally:
+        unknown.close()
+
+
+def test_failover_to_a_smaller_window_leaves_the_oldest_questions_out(fleet: Fleet) -> None:
+    async def only_short(exchange: Exchange) -> None:
+        tokens = 100 * len(exchange.body["messages"])
+        if tokens <= 300:
+            await saying(["short ", "now"])(exchange)
+            return
+        message = (
+            "This model's maximum context length is 400 tokens. However, you requested "
+            f"{tokens + 50} tokens ({tokens} in the messages, 50 in the completion)."
+        )
+        await refusing(400, {"error": {"message": message}})(exchange)
+
+    first, second = fleet.server("gpu-1"), fleet.server("gpu-2")
+    listed = [{"id": "A", "max_model_len": 100_000}]
+    first.models_handler = refusing(200, {"data": listed})
+    first.when("now?", saying(["all ", "of it"]))
+    second.when("now?", only_short)
+    turns = [
+        message
+        for number in range(4)
+        for message in (Message("user", f"{number}?"), Message("assistant", "x" * 400))
+    ]
+    request = GenerationRequest((*turns, Message("user", "now?")))
+    patient = fleet.patient("gpu-1", "gpu-2")
+    before = answered(patient, request)
+    assert (before.text, before.left_out) == ("all of it", 0)
+    first.stop()
+    after = answered(patient, request)
+    assert (after.text, after.server) == ("short now", "gpu-2")
+    assert after.left_out == 3
+    assert [len(exchange.body["messages"]) for exchange in second.exchanges] == [9, 3]
 
 
 def test_servers_that_die_and_are_away_are_each_asked_once(fleet: Fleet) -> None:

@@ -94,6 +94,20 @@ def test_the_picked_model_is_asked_and_the_receipt_names_it_and_its_server(
     assert any("phi · gpu-2 · finished" in caption.value for caption in app.caption)
 
 
+def test_after_failover_the_receipt_names_the_model_and_the_server_that_answered(
+    servers: Callable[..., list[ProtocolServer]],
+) -> None:
+    first, second = servers(server_failover="true")
+    first.models, second.models = ["llama"], ["phi"]
+    app = page().run()
+    until(app, lambda: app.selectbox(key="model_pick").options == ["llama · gpu-1", "phi · gpu-2"])
+    first.stop()
+    app.chat_input[0].set_value("hi").run()
+    until(app, lambda: any("finished" in caption.value for caption in app.caption))
+    assert any("phi · gpu-2 · finished" in caption.value for caption in app.caption)
+    assert app.selectbox(key="model_pick").value == ("gpu-1", "llama")
+
+
 def test_a_pick_stays_while_its_server_is_away_and_while_another_backend_is_chosen(
     servers: Callable[..., list[ProtocolServer]],
 ) -> None:

@@ -35,6 +35,7 @@ from llm.errors import (
     ServerModelUnknownError,
     ServerNoModelError,
     ServerParameterError,
+    ServerProxyTimeoutError,
     ServerStartingError,
     ServerTimeoutError,
     ServerTlsError,
@@ -743,6 +744,8 @@ def test_a_slow_reader_is_not_a_stall_and_misses_nothing(server: ProtocolServer)
         (503, "", ServerBusyError),
         (500, {"error": {"message": "boom"}}, ServerFaultError),
         (502, "<html>Bad Gateway</html>", ServerFaultError),
+        (504, "<html>Gateway Time-out</html>", ServerProxyTimeoutError),
+        (524, "", ServerProxyTimeoutError),
     ],
 )
 def test_each_status_has_its_own_error(
@@ -1157,7 +1160,8 @@ def test_the_right_key_is_sent_and_a_wrong_one_is_said_without_showing_it(
         caplog.set_level("DEBUG")
         assert answer(right)[0] == "Hello, world!"
         assert type(failure(wrong)[1]) is ServerKeyError
-        assert wrong.status().phase == "failed"
+        assert wait_for(lambda: wrong.status().phase == "failed")
+        assert type(wrong.status().error) is ServerKeyError
         assert SECRET not in caplog.text
         assert "sk-wrong" not in caplog.text
     finally:
@@ -1487,14 +1491,37 @@ def test_a_server_that_still_loads_says_so_to_a_question(
     assert backend.status().phase == "starting"
 
 
-@pytest.mark.parametrize("status", [502, 504])
 def test_a_proxy_before_a_server_that_is_away_is_not_a_server_that_is_ready(
-    server: ProtocolServer, backend: VllmBackend, status: int
+    server: ProtocolServer, backend: VllmBackend
 ) -> None:
     answer(backend)
-    server.when("hi", refusing(status, "<html>Bad Gateway</html>"))
+    server.when("hi", refusing(502, "<html>Bad Gateway</html>"))
     assert type(failure(backend)[1]) is ServerFaultError
     assert backend.status().phase == "failed"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(504, ServerProxyTimeoutError), (403, ServerKeyError)]
+)
+def test_what_befalls_one_question_is_not_the_state_of_the_server(
+    server: ProtocolServer, backend: VllmBackend, status: int, kind: type[LLMError]
+) -> None:
+    answer(backend)
+    server.when("hi", refusing(status, "<html>No</html>"))
+    error = failure(backend)[1]
+    assert type(error) is kind
+    assert error.retryable == (status == 504)
+    assert backend.status().ready
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_that_is_refused_for_the_models_is_the_state_of_the_server(
+    server: ProtocolServer, backend: VllmBackend, status: int
+) -> None:
+    server.models_handler = refusing(status, {})
+    backend.prepare()
+    assert wait_for(lambda: backend.status().phase == "failed")
+    assert type(backend.status().error) is ServerKeyError
 
 
 def test_a_server_without_models_is_said(server: ProtocolServer, backend: VllmBackend) -> None:

@@ -31,7 +31,9 @@ _PICKED = "picked"
 def picked() -> Pick:
     """What was picked last; the first server's default model where nothing was.
 
-    It stays while its server is away: another model than the one chosen is never asked unasked.
+    It stays while its server is away. Only failover, where settings allow it, asks another model
+    than the one chosen, where no other server is known to have that; the page says whom it asks,
+    and the answer's receipt names the model and the server.
     """
     return st.session_state.get(_PICKED) or (resources.servers()[0].server, "")
 

@@ -24,6 +24,7 @@ error-out-of-memory = The memory isn’t enough for “{ $model }”. Try a shor
 error-server-unreachable = Nothing answers at { $url }. Is the server started, and is the address right?
 error-server-host-unknown = The name “{ $host }” can’t be found. Check the server’s address ({ $url }).
 error-server-timeout = { $url } didn’t answer within { $seconds } s. It may be overloaded or still starting; try again.
+error-server-proxy-timeout = A proxy before { $url } gave up waiting for the answer. The server may just have been reading a long question: raise the proxy’s read timeout (nginx: proxy_read_timeout), then try again.
 error-server-key = { $url } doesn’t accept the key. Set the right one: STEADY_CHAT_VLLM_API_KEY, or where several servers are named, api_key beside this one’s name in the settings.
 error-server-model-unknown = { $url } has no model “{ $model }”. Choose another in the sidebar, and ask again. Which is asked at first is said in the settings: STEADY_CHAT_VLLM_MODEL, or model beside the server’s name.
 error-server-parameter = { $url } doesn’t take { $parameter } as it is (“{ $reason }”). Change it in the sidebar, or leave it out.

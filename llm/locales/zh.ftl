@@ -24,6 +24,7 @@ error-out-of-memory = 内存不足，无法运行“{ $model }”。可以试试
 error-server-unreachable = { $url } 没有响应。服务器启动了吗？地址填对了吗？
 error-server-host-unknown = 找不到主机“{ $host }”。请检查服务器地址（{ $url }）。
 error-server-timeout = { $url } 在 { $seconds } 秒内没有应答，可能是负载过高或仍在启动，请稍后重试。
+error-server-proxy-timeout = { $url } 前面的代理等不到回答，已放弃等待。服务器可能只是还在阅读较长的问题：请调高代理的读取超时（nginx 为 proxy_read_timeout），然后重试。
 error-server-key = { $url } 不接受当前的 API 密钥。请设置正确的密钥：STEADY_CHAT_VLLM_API_KEY；如果配置了多个服务器，则设置该服务器名称旁的 api_key。
 error-server-model-unknown = { $url } 上没有模型“{ $model }”。请在侧边栏另选一个，然后重新提问。默认模型在设置中指定：STEADY_CHAT_VLLM_MODEL，或该服务器名称旁的 model。
 error-server-parameter = { $url } 不接受当前的 { $parameter }（“{ $reason }”）。请在侧边栏修改它，或者不发送它。
