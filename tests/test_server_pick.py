@@ -100,7 +100,7 @@ def test_after_failover_the_receipt_names_the_model_and_the_server_that_answered
     first, second = servers(server_failover="true")
     first.models, second.models = ["llama"], ["phi"]
     app = page().run()
-    until(app, lambda: app.selectbox(key="model_pick").options == ["llama · gpu-1", "phi · gpu-2"])
+    until(app, lambda: app.selectbox(key="model_pick").options == ["gpu-1 · llama", "gpu-2 · phi"])
     first.stop()
     app.chat_input[0].set_value("hi").run()
     until(app, lambda: any("finished" in caption.value for caption in app.caption))

@@ -1510,7 +1510,6 @@ def test_what_befalls_one_question_is_not_the_state_of_the_server(
     server.when("hi", refusing(status, "<html>No</html>"))
     error = failure(backend)[1]
     assert type(error) is kind
-    assert error.retryable == (status == 504)
     assert backend.status().ready
 
 
