@@ -2,20 +2,20 @@
 
     python -m benchmarks.people --counts 1,8,32 --rate 30
 
-So many sessions (web_session.py) open the page and ask, spread over two seconds. The answers come
-from a server that speaks vLLM's protocol (protocol_server.py), a token an event, at the pace that
-a well used GPU gives each person. Nothing is painted, so each session counts as a quick screen,
-which is the dearest for the app.
+So many sessions (web_session.py) open the page and ask, one after the other, so evenly that at any
+time as many answers run as there are people: each asks twice, the second question as soon as the
+first is answered. The answers come from a server that speaks vLLM's protocol (protocol_server.py),
+a token an event, at the pace that a well used GPU gives each person. Nothing is painted, so each
+session counts as a quick screen, which is the dearest for the app.
 
-- **server CPU**: processor seconds of the Streamlit process from the first question until the last
-  end mark has arrived, over that time: 100 % is one core. A Python process has little use for more
-  than one.
-- **first text**: from asking until the message with the first text has arrived; the median and the
-  worst of all people. The server behind answers at once, so all of it is what the app adds to a
-  model's TTFT, over and above one round trip.
-- **behind at the end**: from when the last piece was due, by the first one and the rate, until the
-  message with it has arrived.
-- **generator late**: from when the last piece was due until it was handed over, the worst: the
+- **server CPU**: processor seconds of the Streamlit process over the time in which everybody has an
+  answer running and asks once: 100 % is one core. A Python process has little use for more than one.
+- **first text**: from asking the second question until the message with its first text has arrived;
+  the median and the worst of all people. The server behind answers at once, so all of it is what the
+  app adds to a model's TTFT, over and above one round trip.
+- **behind at the end**: from when the last piece of the first answer was due, by its first one and
+  the rate, until the message with it has arrived.
+- **generator late**: from when that piece was due until the client handed it over, the worst: the
   process is then too busy to keep the model's own pace.
 - **memory**: what the process has grown by for each open conversation.
 - **CPU beside it**: what playing the people and the model took of the same machine; on few cores
@@ -42,7 +42,6 @@ from benchmarks.server import Server, serve
 from benchmarks.table import Row, Section, render, row
 from benchmarks.web_session import WebSession
 
-SPREAD_S = 2.0
 GRACE_S = 60.0
 CALM_S = 2.0
 COUNTS = (1, 4, 8, 16, 32, 64)
@@ -97,30 +96,33 @@ async def _measure(
         # The first visitor pays for what the process does once.
         first = await stack.enter_async_context(WebSession(server.url))
         await first.open_page()
-        await _converse(first, "the first one", 0, tokens)
+        await _ask(first, "the first one", tokens)
         rss_mb = server.rss_mb()
         sessions = [await stack.enter_async_context(WebSession(server.url)) for _ in range(people)]
         for session in sessions:
             await session.open_page()
         await asyncio.sleep(CALM_S)
-        before = _Count(server, model, sessions)
-        async with asyncio.timeout(SPREAD_S + tokens / rate + GRACE_S):
-            seen = await asyncio.gather(
-                *(
-                    _converse(session, _question(number), SPREAD_S * number / people, tokens)
-                    for number, session in enumerate(sessions)
-                )
-            )
-        after = _Count(server, model, sessions)
+        round_s = tokens / rate
+        async with asyncio.timeout(3 * round_s + GRACE_S), asyncio.TaskGroup() as group:
+            conversations = [
+                group.create_task(_ask_twice(session, number, round_s * number / people, tokens))
+                for number, session in enumerate(sessions)
+            ]
+            # By now the last one has asked, and the first one is about to ask again.
+            await asyncio.sleep(round_s)
+            before = _Count(server, model, sessions)
+            await asyncio.sleep(round_s)
+            after = _Count(server, model, sessions)
         span_s = after.at - before.at
         first_text_s, behind_s, late_s = [], [], []
-        for number, (asked_at, begun_at, ended_at) in enumerate(seen):
-            times = server.stream_times(_question(number))
+        for number, conversation in enumerate(conversations):
+            once, again = conversation.result()
+            times = server.stream_times(_question(number, 1))
             assert times is not None
             assert times.last is not None
             due_at = times.first + (tokens - 1) / rate
-            first_text_s.append(begun_at - asked_at)
-            behind_s.append(ended_at - due_at)
+            first_text_s.append(again.begun_at - again.asked_at)
+            behind_s.append(once.ended_at - due_at)
             late_s.append(times.last - due_at)
         return PeopleFigures(
             people=people,
@@ -152,18 +154,32 @@ class _Count:
         self.messages = sum(session.received_messages for session in sessions)
 
 
-def _question(number: int) -> str:
-    return f"person {number} asks."
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """When it was asked for, when its first text had come, when its end."""
+
+    asked_at: float
+    begun_at: float
+    ended_at: float
 
 
-async def _converse(
-    session: WebSession, question: str, delay_s: float, tokens: int
-) -> tuple[float, float, float]:
-    """One person's question: when it was asked, when its first text had come, when its end."""
+def _question(number: int, time_asked: int) -> str:
+    return f"person {number} asks, time {time_asked}."
+
+
+async def _ask_twice(
+    session: WebSession, number: int, delay_s: float, tokens: int
+) -> tuple[_Answer, _Answer]:
     await asyncio.sleep(delay_s)
+    once = await _ask(session, _question(number, 1), tokens)
+    return once, await _ask(session, _question(number, 2), tokens)
+
+
+async def _ask(session: WebSession, question: str, tokens: int) -> _Answer:
     asked_at = await session.ask(question)
-    begun_at = await session.wait_for(answers.BEGIN_MARK)
-    return asked_at, begun_at, await session.wait_for(answers.end_mark(tokens))
+    begun_at = await session.wait_for(f"{answers.BEGIN_MARK} {question}")
+    ended_at = await session.wait_for(f"{answers.end_mark(tokens)} {question}")
+    return _Answer(asked_at, begun_at, ended_at)
 
 
 def people_section(figures: PeopleFigures) -> Section:

@@ -34,7 +34,10 @@ READY_TIMEOUT_S = 60
 
 
 def make_app(tokens: int, rate: float) -> Starlette:
-    """The server: `answers.answer(tokens)`, `rate` pieces a second, whatever is asked."""
+    """The server: `answers.answer(tokens)`, `rate` pieces a second, whatever is asked.
+
+    The question stands behind the first mark and the last, so that answers can be told apart.
+    """
     pieces = [piece for _, piece in Script(answers.answer(tokens)).pieces("")]
 
     async def models(request: Request) -> Response:
@@ -43,16 +46,18 @@ def make_app(tokens: int, rate: float) -> Starlette:
         )
 
     async def complete(request: Request) -> Response:
-        await request.body()
-        return StreamingResponse(stream(), media_type="text/event-stream")
+        question = (await request.json())["messages"][-1]["content"]
+        return StreamingResponse(stream(question), media_type="text/event-stream")
 
-    async def stream() -> AsyncIterator[bytes]:
+    async def stream(question: str) -> AsyncIterator[bytes]:
         began_s = time.monotonic()
         yield _event(_choice({"role": "assistant", "content": ""}))
         for number, piece in enumerate(pieces):
             # Each has its own hour: a late one is followed sooner by the next.
             if (ahead_s := began_s + number / rate - time.monotonic()) > 0:
                 await asyncio.sleep(ahead_s)
+            if number in (0, len(pieces) - 1):
+                piece += f" {question}"
             yield _event(_choice({"content": piece}))
         yield _event(_choice({}, "stop"))
         usage = {"prompt_tokens": 20, "completion_tokens": tokens, "total_tokens": tokens + 20}
