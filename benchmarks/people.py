@@ -3,8 +3,8 @@
     python -m benchmarks.people --counts 1,8,32 --rate 30
 
 So many sessions (web_session.py) open the page and ask, one after the other, so evenly that at any
-time as many answers run as there are people: each asks twice, the second question as soon as the
-first is answered. The answers come from a server that speaks vLLM's protocol (protocol_server.py),
+time as many answers run as there are people: each asks twice, the second question a second after the
+first answer. The answers come from a server that speaks vLLM's protocol (protocol_server.py),
 a token an event, at the pace that a well used GPU gives each person. Nothing is painted, so each
 session counts as a quick screen, which is the dearest for the app.
 
@@ -44,7 +44,9 @@ from benchmarks.web_session import WebSession
 
 GRACE_S = 60.0
 CALM_S = 2.0
-COUNTS = (1, 4, 8, 16, 32, 64)
+READING_S = 1.0
+"""From an answer's end to the next question: nobody asks while the end is still being drawn."""
+COUNTS = (1, 8, 16, 32, 48)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ async def _ask_twice(
 ) -> tuple[_Answer, _Answer]:
     await asyncio.sleep(delay_s)
     once = await _ask(session, _question(number, 1), tokens)
+    await asyncio.sleep(READING_S)
     return once, await _ask(session, _question(number, 2), tokens)
 
 
