@@ -502,5 +502,6 @@ def test_both_languages_of_the_explanation_have_the_same_commands() -> None:
         bare = [[re.sub(r"\s*#.*", "", block) for block in some] for some in blocks]
         assert bare[0] == bare[1], name
         assert english.count("\n## ") == chinese.count("\n## "), name
+        assert "@@" not in english + chinese, "a figure was to be filled in"
         for target in re.findall(r"\]\(((?!http)[^)#]+)\)", english + chinese):
             assert (ROOT / name).parent.joinpath(target).exists(), (name, target)
