@@ -67,10 +67,15 @@ class StatusPlace:
         self._drawn_with = drawn_with
         self._drawn = drawn_with()
         self._shown = ""
+        self._looked_s = float("-inf")
         self.update()
 
     def update(self) -> None:
-        """Say what the backend is doing now."""
+        """Say what the backend is doing now. Cheap enough for every frame."""
+        now_s = time.monotonic()
+        if now_s - self._looked_s < WATCH_INTERVAL_S:
+            return
+        self._looked_s = now_s
         if self._drawn_with() != self._drawn:
             st.rerun()
         line = self._describe()
@@ -119,8 +124,8 @@ def watch(backend: Backend, sidebar: StatusPlace, main: DeltaGenerator) -> None:
         if status.settled:
             st.rerun()
         status = replace(status, elapsed_s=float(int(status.elapsed_s)))
+        sidebar.update()
         if waited_s >= WATCH_INTERVAL_S and status != shown:
-            sidebar.update()
             draw_phases(main, status)
             shown, waited_s = status, 0.0
         yield_to_rerun()
