@@ -223,7 +223,7 @@ class Chat:
                     (t for t in self.turns(conversation_id) if t.turn_id == turn.turn_id), turn
                 )
                 if still.state == "running":
-                    save(job.snapshot())
+                    self._end_barely(conversation_id, turn.turn_id, job.snapshot())
                 self._start_next(conversation_id)
 
         self._registry.submit(
@@ -233,6 +233,17 @@ class Chat:
             GenerationRequest(messages, turn.params, turn.model, request_id=turn.turn_id),
             save=save,
             on_end=on_end,
+        )
+
+    def _end_barely(self, conversation_id: str, turn_id: str, snapshot: Snapshot) -> None:
+        """End a turn whose answer couldn't be saved with all that is known of it."""
+        receipt = Receipt(
+            snapshot.model, Finish(snapshot.finish.reason if snapshot.finish else "error")
+        )
+        self._store.change(
+            conversation_id,
+            turn_id,
+            lambda t: ended(t, snapshot.text, snapshot.reasoning, receipt, snapshot.error),
         )
 
     def _fail(self, conversation_id: str, turn: Turn, error: LLMError) -> None:

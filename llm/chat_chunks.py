@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llm.reasoning import ReasoningSplitter
+from llm.served_values import told_count, whole_text
 from llm.types import Delta, DeltaKind, FinishReason, Usage
 
 _REASONING = ("reasoning_content", "reasoning")
@@ -77,10 +78,11 @@ class ChunkReader:
 
     def _read_usage(self, usage: object) -> None:
         if isinstance(usage, Mapping):
-            prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+            prompt = told_count(usage.get("prompt_tokens"))
+            completion = told_count(usage.get("completion_tokens"))
             self.usage = Usage(
-                prompt if isinstance(prompt, int) else self.usage.prompt_tokens,
-                completion if isinstance(completion, int) else self.usage.completion_tokens,
+                self.usage.prompt_tokens if prompt is None else prompt,
+                self.usage.completion_tokens if completion is None else completion,
             )
 
     def _whole(self, kind: DeltaKind, text: str) -> str:
@@ -95,9 +97,7 @@ class ChunkReader:
         if "\ud800" <= text[-1] <= "\udbff":
             self._halves[kind] = text[-1]
             text = text[:-1]
-        if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text):
-            return text
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+        return whole_text(text)
 
 
 def _first_choice(choices: object) -> Mapping[str, Any] | None:

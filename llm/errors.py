@@ -37,6 +37,7 @@
     │   ├── ServerFaultError           5xx, or an error inside the stream
     │   ├── ServerGarbageError         something that is not the protocol
     │   └── ConnectionLostError        the stream was cut
+    │       └── NoAnswerError          before its first text
     ├── StalledError                   no text for too long
     ├── QueueFullError
     ├── ShuttingDownError
@@ -333,6 +334,12 @@ class ConnectionLostError(ServerError):
     """Cut in mid-answer. Values: url."""
 
     message_id = "error-connection-lost"
+
+
+class NoAnswerError(ConnectionLostError):
+    """Cut before the first text. Values: url."""
+
+    message_id = "error-no-answer"
 
 
 class StalledError(LLMError):

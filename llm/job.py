@@ -18,6 +18,7 @@ from typing import Literal, Protocol, cast
 from llm.context_fit import fit, shorten
 from llm.errors import ContextOverflowError, InternalError, LLMError, Reason, StalledError
 from llm.fault_log import log_fault
+from llm.served_values import whole_text
 from llm.types import Backend, CancelToken, Delta, Finish, GenerationRequest, Notice
 
 logger = logging.getLogger(__name__)
@@ -327,7 +328,7 @@ class GenerationJob:
         self._half_pair = ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._half_pair, text = text[-1], text[:-1]
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+        return whole_text(text)
 
     def _end(self, finish: Finish, error: LLMError | None) -> None:
         # Of several servers, the backend's own status is that of the first.

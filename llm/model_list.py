@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from llm.served_values import told_count, whole_text
+
 _WINDOW = ("max_model_len", "context_length", "context_window", "max_context_length")
 
 
@@ -29,7 +31,7 @@ def read_model_list(told: object) -> tuple[ModelInfo, ...] | None:
     models = {
         entry["id"]: ModelInfo(entry["id"], _window(entry))
         for entry in entries
-        if isinstance(entry, Mapping) and isinstance(entry.get("id"), str) and entry["id"]
+        if isinstance(entry, Mapping) and _is_name(entry.get("id"))
     }
     return tuple(models.values())
 
@@ -43,6 +45,11 @@ def _window(entry: Mapping[str, object]) -> int | None:
     told = [entry.get(name) for name in _WINDOW]
     told.append(meta.get("n_ctx") if isinstance(meta, Mapping) else None)
     for size in told:
-        if isinstance(size, int) and not isinstance(size, bool) and size > 0:
-            return size
+        if window := told_count(size):
+            return window
     return None
+
+
+def _is_name(told: object) -> bool:
+    """Whether a model can be asked for by this: half a character can't even be sent."""
+    return isinstance(told, str) and bool(told) and told == whole_text(told)

@@ -229,7 +229,7 @@ def _ask(
     try:
         with closing(server.stream(request, cancel)) as stream:
             for item in stream:
-                if not said:
+                if not said and not isinstance(item, Notice):
                     said = True
                     yield from _renamed(about, server, request)
                 yield item

@@ -42,31 +42,35 @@ from llm.errors import (
 )
 from llm.fault_log import log_fault
 from llm.parameter_errors import named_parameters
+from llm.served_values import told_count, whole_text
 from llm.types import OPTIONAL_PARAMS
 
 logger = logging.getLogger(__name__)
 
 REASON_CHARS = 300
+MESSAGE_CHARS = 20_000
+"""No more of a server's message is looked at."""
+
 _ANSWER_TOO_LONG = "reason-answer-too-long"
 
 # Source: vLLM 0.4 to 0.32, vllm/entrypoints/openai/serving_engine.py and renderers/params.py;
 # its wording changed several times.
 _WINDOW = re.compile(
-    r"(?:context (?:length|size|window)(?: is)?(?: only)?|maximum model length of)\D{0,12}(\d+)",
+    r"(?:context (?:length|size|window)(?: is)?(?: only)?|maximum model length of)\D{0,12}(\d{1,12})\b",
     re.IGNORECASE,
 )
 _PROMPT = (
-    re.compile(r"\((\d+) in the (?:messages|prompt)", re.IGNORECASE),
-    re.compile(r"(\d+)\s+input\s+tokens", re.IGNORECASE),
-    re.compile(r"resulted in (\d+) tokens", re.IGNORECASE),
-    re.compile(r"prompt \(length (\d+)\)", re.IGNORECASE),
-    re.compile(r"requested (\d+) tokens", re.IGNORECASE),
+    re.compile(r"\((\d{1,12}) in the (?:messages|prompt)", re.IGNORECASE),
+    re.compile(r"\b(\d{1,12})\s+input\s+tokens", re.IGNORECASE),
+    re.compile(r"resulted in (\d{1,12}) tokens", re.IGNORECASE),
+    re.compile(r"prompt \(length (\d{1,12})\)", re.IGNORECASE),
+    re.compile(r"requested (\d{1,12}) tokens", re.IGNORECASE),
 )
 _NAMEABLE = (*OPTIONAL_PARAMS, "stream_options")
 # Source: OpenAI's newer models. Other complaints about max_tokens are about its value.
 _OTHER_LIMIT = re.compile(r"\buse\W+max_completion_tokens", re.IGNORECASE)
 # Source: OpenAI's error code; llama.cpp's error type (tools/server/README.md) and its numbers.
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_OVERFLOW_CODES = ("context_length_exceeded", "exceed_context_size_error")
 _WINDOW_WORDS = re.compile(
     r"(?:context|model|prompt|input|sequence)s?\W+(?:\w+\W+){0,4}?(?:length|size|window|len)\b"
     r".{0,200}\b(?:exceed|longer|larger|greater|too long|maximum|over)"
@@ -190,7 +194,7 @@ class ServerErrors:
         """A server's own words, short and without secrets."""
         for secret in self.secrets:
             message = message.replace(secret, "…")
-        message = " ".join(message.split())
+        message = " ".join(whole_text(message).split())
         return message[:REASON_CHARS] or f"HTTP {status}"
 
     def tells_secret(self, error: BaseException) -> bool:
@@ -227,7 +231,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _message(body: object) -> str:
     """The server's words, whatever shape it gave them."""
     if isinstance(body, str):
-        return "" if body.lstrip().startswith("<") else body  # a page, not words
+        words = body[:MESSAGE_CHARS]
+        return "" if words.lstrip().startswith("<") else words  # a page, not words
     if isinstance(body, Mapping):
         for key in ("message", "error", "detail"):
             if words := _message(body.get(key)):
@@ -250,12 +255,15 @@ def _entry(entry: object) -> str:
 def _overflow(message: str, body: object) -> LLMError | None:
     """What is said about the context window, with the numbers where they are told."""
     fields = _error_object(body)
-    prompt_tokens, limit = fields.get("n_prompt_tokens"), fields.get("n_ctx")
-    if not (isinstance(prompt_tokens, int) and isinstance(limit, int)):
+    prompt_tokens, limit = (
+        told_count(fields.get("n_prompt_tokens")),
+        told_count(fields.get("n_ctx")),
+    )
+    if prompt_tokens is None or limit is None:
         window = _WINDOW.search(message)
         prompt = next((found for form in _PROMPT if (found := form.search(message))), None)
         if window is None or prompt is None:
-            told = _OVERFLOW_CODES & {fields.get("code"), fields.get("type")}
+            told = any(fields.get(name) in _OVERFLOW_CODES for name in ("code", "type"))
             return WindowExceededError() if told or _WINDOW_WORDS.search(message) else None
         limit, prompt_tokens = int(window[1]), int(prompt[1])
     numbers: dict[str, Value] = {"prompt_tokens": prompt_tokens, "limit": limit}

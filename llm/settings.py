@@ -52,10 +52,12 @@ _ADDRESS = r"^https?://\S+$"
 
 def _address(value: str) -> str:
     try:
-        host = urlsplit(value).hostname
+        parts = urlsplit(value)
+        host = parts.hostname
     except ValueError:
         host = None
-    if not host:
+    # A password with one of `/?#` in it would be taken for a part of the address, and shown.
+    if not host or "@" in value.removeprefix(f"{parts.scheme}://{parts.netloc}"):
         raise WrongValueError(Reason("reason-not-an-address"))
     return value
 

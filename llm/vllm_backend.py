@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from llm.chat_chunks import ChunkReader
 from llm.errors import (
     ConnectionLostError,
+    InternalError,
     LLMError,
+    NoAnswerError,
     ServerFaultError,
     ServerGarbageError,
     ServerHostUnknownError,
@@ -32,9 +34,17 @@ from llm.loop_thread import Handover, LoopThread
 from llm.model_list import ModelInfo
 from llm.prefill_speed import PrefillSpeed
 from llm.server_errors import only_the_answer_is_too_long, said_s
-from llm.server_state import ServerState, may_come
+from llm.server_state import ServerState, may_come, spoken
 from llm.stop_strings import StopStrings
-from llm.types import BackendStatus, CancelToken, Delta, Finish, GenerationRequest, Usage
+from llm.types import (
+    BackendStatus,
+    CancelToken,
+    Delta,
+    Finish,
+    GenerationRequest,
+    Notice,
+    Usage,
+)
 from llm.vllm_client import VllmClient
 
 if TYPE_CHECKING:
@@ -54,6 +64,8 @@ COUNT_PAUSE_S = 60.0
 """A server that can't count, or not in time, isn't asked to for a while."""
 
 _LOOK_UP_S = 60.0  # for the models, where a question needs them: a busy server takes its time
+_MOST_COUNTED = 10_000  # beside those of the messages: a long template's
+_STOP_FOUND_S = 0.2  # for the usage, where a stop string was found here
 _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
 _FREE_WITHIN_S = 1.0
 _MOST_AMENDMENTS = 3
@@ -167,11 +179,13 @@ class VllmBackend:
         speed = self._speeds.get(request.model or self._state.model)
         return speed.expect_s(request.messages) if speed else None
 
-    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
+    def stream(
+        self, request: GenerationRequest, cancel: CancelToken
+    ) -> Generator[Delta | Notice | Finish]:
         if cancel.cancelled:
             yield Finish("abort")
             return
-        pieces: Handover[Delta, Finish] = Handover(PIECES_WAITING)
+        pieces: Handover[Delta | Notice, Finish] = Handover(PIECES_WAITING)
         attempts: list[ChunkReader] = []
         try:
             errand = self._thread.submit(self._answer(request, pieces, attempts), pieces.end)
@@ -190,7 +204,7 @@ class VllmBackend:
             if held := cut.flush():
                 yield Delta(held)
             if cut.found:  # the server gave out what it should have ended before
-                pieces.wait_for_end(_AFTER_FINISH_S)
+                pieces.wait_for_end(_STOP_FOUND_S)
                 yield Finish("stop", attempts[-1].usage)
                 return
             if cancel.cancelled:
@@ -253,7 +267,7 @@ class VllmBackend:
     async def _answer(
         self,
         request: GenerationRequest,
-        pieces: Handover[Delta, Finish],
+        pieces: Handover[Delta | Notice, Finish],
         attempts: list[ChunkReader],
     ) -> Finish:
         """The whole request. Only LLMErrors and CancelledError leave it.
@@ -267,8 +281,11 @@ class VllmBackend:
                 try:
                     return await self._read(request, body, pieces, attempts)
                 except LLMError as error:
+                    model = body["model"]
                     if attempts[-1].text_seen or not await self._amend(request, body, error):
                         raise
+                    if body["model"] != model:
+                        await pieces.put(Notice(None, self.server, spoken(body["model"])))
             return await self._read(request, body, pieces, attempts)
         except LLMError as error:
             if isinstance(error, _UNUSABLE) or may_come(error):
@@ -313,7 +330,7 @@ class VllmBackend:
         self,
         request: GenerationRequest,
         body: dict[str, Any],
-        pieces: Handover[Delta, Finish],
+        pieces: Handover[Delta | Notice, Finish],
         attempts: list[ChunkReader],
     ) -> Finish:
         """Send one request and hand over its pieces."""
@@ -352,6 +369,8 @@ class VllmBackend:
                 if watch.expired():
                     raise StalledError(seconds=said_s(self._idle_timeout_s)) from None
                 late = self._client.translated(fault, body)
+                if type(late) is ConnectionLostError and not reader.text_seen:
+                    late = NoAnswerError(url=self.url)
                 raise late from self._client.cause(fault)
         if reader.finish_reason in (None, "abort"):
             kind = ConnectionLostError if reader.text_seen else ServerGarbageError
@@ -369,6 +388,10 @@ class VllmBackend:
             tokens = await self._client.count_tokens(model, _told(request))
         except LLMError:
             return None
+        if tokens is not None and tokens > _MOST_COUNTED + 2 * sum(
+            len(message.content.encode("utf-8", "replace")) for message in request.messages
+        ):
+            tokens = None  # no tokenizer makes so many
         if tokens is None:
             self._count_again_s = time.monotonic() + COUNT_PAUSE_S
         return tokens
@@ -383,14 +406,18 @@ class VllmBackend:
     def _probed(self, model: str | None, error: BaseException | None) -> None:
         if isinstance(error, LLMError):
             self._state.fails(error)
+        elif isinstance(error, Exception):
+            self._state.fails(InternalError(kind=type(error).__name__))
         elif model is not None:
             self._state.answers()
         self._state.end_probe()
 
 
-def _before(stop: StopStrings, piece: Delta) -> Iterator[Delta]:
+def _before(stop: StopStrings, piece: Delta | Notice) -> Iterator[Delta | Notice]:
     """What may be given out of a piece: some servers give out the stop string as well."""
-    if piece.kind != "text":
+    if isinstance(piece, Notice):
+        yield piece
+    elif piece.kind != "text":
         if held := stop.flush():
             yield Delta(held)
         yield piece

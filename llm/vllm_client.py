@@ -23,6 +23,7 @@ from llm.errors import (
     ServerTimeoutError,
 )
 from llm.model_list import ModelInfo, read_model_list
+from llm.served_values import told_count
 from llm.server_errors import ServerErrors, api_url, said_s
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class VllmClient:
                 return None
             raise error from self.cause(fault)
         count = told.get("count") if isinstance(told, dict) else None
-        return count if type(count) is int and count >= 0 else None
+        return told_count(count)
 
     async def close(self) -> None:
         if self._openai is not None:

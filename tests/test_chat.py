@@ -23,7 +23,7 @@ from llm.errors import (
     ShuttingDownError,
     TooManyQueuedError,
 )
-from llm.job import GenerationJob
+from llm.job import GenerationJob, Snapshot
 from llm.registry import JobRegistry
 from llm.types import Backend, Message, Notice, SamplingParams
 from tests.driven_backend import PATIENCE_S, DrivenBackend, DrivenStream, at_once, join, let_go
@@ -773,6 +773,22 @@ def test_a_store_that_refuses_the_end_once_does_not_hold_up_the_conversation(
         return change(store, here, turn_id, how)
 
     monkeypatch.setattr(ConversationStore, "change", refusing)
+    room.ask("first")
+    room.ask("second")
+    for text in ("One.", "Two."):
+        job = room.running()
+        room.next_stream().answer(text)
+        let_go(job)
+    assert room.transcript() == [("first", "ended", "One."), ("second", "ended", "Two.")]
+
+
+def test_an_answer_whose_figures_cant_be_told_ends_with_its_text(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(snapshot: Snapshot) -> float:
+        raise OverflowError
+
+    monkeypatch.setattr(Snapshot, "tokens_per_s", property(broken))
     room.ask("first")
     room.ask("second")
     for text in ("One.", "Two."):

@@ -25,6 +25,7 @@ from llm.errors import (
     InternalError,
     LLMError,
     MissingPackageError,
+    NoAnswerError,
     NotAllowedError,
     Reason,
     ServerBusyError,
@@ -53,6 +54,7 @@ from llm.types import (
     Finish,
     GenerationRequest,
     Message,
+    Notice,
     SamplingParams,
     Usage,
 )
@@ -91,8 +93,9 @@ def ask(question: str, **params: object) -> GenerationRequest:
 
 def answer(backend: VllmBackend, question: str = "hi", **params: object) -> tuple[str, str, Finish]:
     """The text, the reasoning and the finish."""
-    *deltas, finish = backend.stream(ask(question, **params), CancelToken())
+    *told, finish = backend.stream(ask(question, **params), CancelToken())
     assert isinstance(finish, Finish)
+    deltas = [item for item in told if not isinstance(item, Notice)]
     assert all(isinstance(delta, Delta) for delta in deltas)
     said = {"text": "", "reasoning": ""}
     for delta in deltas:
@@ -545,7 +548,7 @@ def test_a_connection_cut_before_the_text_is_called_so(
     server: ProtocolServer, backend: VllmBackend, handler: Handler
 ) -> None:
     server.when("cut", handler)
-    assert type(failure(backend, "cut")[1]) is ConnectionLostError
+    assert type(failure(backend, "cut")[1]) is NoAnswerError
 
 
 def test_a_connection_cut_in_mid_answer_keeps_the_text(
@@ -561,7 +564,7 @@ def test_a_connection_cut_in_mid_answer_keeps_the_text(
     text, error = failure(backend, "cut")
     # A reset may overtake what was sent; what came is never lost, and never more than was sent.
     assert "half an answer".startswith(text)
-    assert type(error) is ConnectionLostError
+    assert type(error) is (ConnectionLostError if text else NoAnswerError)
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -1145,6 +1148,58 @@ def test_stop_ends_a_count_under_way(server: ProtocolServer) -> None:
         assert lookup.over.wait(2.0), "the server was left waiting"
     finally:
         backend.close()
+
+
+# Values that can't be.
+
+
+@pytest.mark.parametrize("count", [10**30, 10**400, -5, True, "7", 1.5, None, [3]])
+def test_a_count_that_cant_be_one_counts_as_not_told(
+    server: ProtocolServer, backend: VllmBackend, count: object
+) -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": count, "completion_tokens": count}}
+    server.when("odd", sending(chunk({"content": "fine"}), chunk({}, "stop"), usage))
+    text, _, finish = answer(backend, "odd")
+    assert (text, finish) == ("fine", Finish("stop", Usage(None, None)))
+
+
+@pytest.mark.parametrize("key", ["code", "type", "param", "message"])
+@pytest.mark.parametrize("value", [{"a": 1}, [1, 2], 10**400, None, "half \ud83d"])
+def test_a_refusal_of_any_shape_is_an_error_that_can_be_shown(
+    server: ProtocolServer, backend: VllmBackend, key: str, value: object
+) -> None:
+    error = {"message": "bad thing", **{key: value}}
+    server.when("odd", refusing(400, {"error": error}))
+    raised = failure(backend, "odd")[1]
+    assert isinstance(raised, NotAllowedError)
+    str(raised).encode("utf-8")
+
+
+def test_models_that_cant_be_asked_for_or_sized_are_not_believed(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    listed = [{"id": "half \ud83d"}, {"id": "a", "max_model_len": 10**30}, {"id": 3}, {"id": ""}]
+    server.models_handler = refusing(200, {"data": listed})
+    server.when("a", saying(["ok"]))
+    answer(backend, "hi")
+    assert backend.models() == (ModelInfo("a"),)
+
+
+def test_a_look_up_that_fails_in_an_odd_way_doesnt_stay_under_way(server: ProtocolServer) -> None:
+    server.models_handler = refusing(400, {"error": {"message": "no", "code": {"a": 1}}})
+    backend = VllmBackend(server.url)
+    try:
+        backend.prepare()
+        assert wait_for(lambda: backend.status().phase == "failed")
+    finally:
+        backend.close()
+
+
+def test_a_very_long_refusal_costs_no_time(server: ProtocolServer, backend: VllmBackend) -> None:
+    server.when("odd", refusing(400, {"error": {"message": "model length input " * 100_000}}))
+    began_s = time.monotonic()
+    failure(backend, "odd")
+    assert time.monotonic() - began_s < 5
 
 
 # The key.

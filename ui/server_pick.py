@@ -93,8 +93,17 @@ def _label(option: Pick) -> str:
     backends = resources.servers()
     window = next(b.context_tokens(model) for b in backends if b.server == server)
     names = [server] if len(backends) > 1 or not model else []
-    names += [spoken(model)] if model else []
+    names += [_short(model, backends, server)] if model else []
     return " · ".join([*names, _in_thousands(window)] if model and window else names)
+
+
+def _short(model: str, servers: Sequence[PatientBackend], server: str) -> str:
+    """The model's name as people say it, or all of it where that would be another's too."""
+    known = [m.name for each in servers if each.server == server for m in each.models()]
+    alike = sum(spoken(name) == spoken(model) for name in {*known, model})
+    if alike == 1 and spoken(model).strip():
+        return spoken(model)
+    return model if model.strip(" /") else repr(model)
 
 
 def _in_thousands(tokens: int) -> str:

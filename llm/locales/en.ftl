@@ -33,6 +33,7 @@ error-server-starting = { $url } is still starting: it is loading its model.
 error-server-fault = { $url } reported a fault of its own. Its log has the reason; try again.
 error-server-garbage = What { $url } sends isn’t an OpenAI-compatible answer. Check that the address ends in /v1 and that no login page or proxy is in between.
 error-connection-lost = The connection to { $url } broke off in mid-answer. What had arrived is kept; try again.
+error-no-answer = The connection to { $url } broke off before the answer began. Ask again.
 error-stalled = No new text came for { $seconds } s, so the answer was ended. What had arrived is kept; try again.
 error-queue-full = { $limit } questions are waiting already. Try again in a moment.
 error-shutting-down = The app is being stopped. Ask again when it is back.

@@ -33,6 +33,7 @@ error-server-starting = { $url } 仍在启动：正在加载模型。
 error-server-fault = { $url } 报告了服务器自身的故障。原因见服务器日志，请重试。
 error-server-garbage = { $url } 返回的内容不符合 OpenAI 兼容协议。请确认地址以 /v1 结尾，并且中间没有登录页或代理。
 error-connection-lost = 回答过程中与 { $url } 的连接断开了。已收到的内容会保留，请重试。
+error-no-answer = 回答开始之前，与 { $url } 的连接就断开了。请重新提问。
 error-stalled = 连续 { $seconds } 秒没有收到新内容，回答已终止。已收到的内容会保留，请重试。
 error-queue-full = 已有 { $limit } 个问题在排队，请稍后再试。
 error-shutting-down = 应用正在停止，等它恢复后再提问。

@@ -1,0 +1,18 @@
+"""Numbers and texts that a server sends, taken only as far as they can be what they should be."""
+
+from __future__ import annotations
+
+MOST = 10**12
+"""More than any window or answer has; some name 10**30 where they mean "no limit"."""
+
+
+def told_count(value: object) -> int | None:
+    """A number of tokens; None where it can't be one."""
+    return value if type(value) is int and 0 <= value <= MOST else None
+
+
+def whole_text(text: str) -> str:
+    """Without halves of characters, which no page can show: JSON may carry an emoji cut in two."""
+    if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
