@@ -193,6 +193,16 @@ def _event_stream() -> type[AsyncStream[object]]:
     return EventStream
 
 
+async def _part_after_fault(response: Any) -> None:
+    """Use a connection no more after a fault of the server.
+
+    uvicorn closes it a moment after the 500, under the next question that is sent on it.
+    """
+    if response.status_code >= 500:
+        await response.aread()
+        await response.extensions["network_stream"].aclose()
+
+
 def _client(
     url: str, key: str, user: tuple[str, str] | None, connect_timeout_s: float
 ) -> AsyncOpenAI:
@@ -224,6 +234,7 @@ def _client(
             limits=limits,
             transport=transport,
             timeout=httpx2.Timeout(None, connect=connect_timeout_s),
+            event_hooks={"response": [_part_after_fault]},
         ),
         timeout=httpx2.Timeout(None, connect=connect_timeout_s),
     )

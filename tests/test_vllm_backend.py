@@ -1664,6 +1664,16 @@ def test_the_connection_of_a_finished_answer_is_used_again(
     assert server.exchange(1)._writer is server.exchange(0)._writer
 
 
+def test_the_connection_of_a_fault_is_not_used_again(
+    server: ProtocolServer, backend: VllmBackend
+) -> None:
+    """uvicorn closes it after the 500, and may do so under the next question."""
+    server.when("fail", refusing(500, {}))
+    failure(backend, "fail")
+    answer(backend)
+    assert server.exchange(1)._writer is not server.exchange(0)._writer
+
+
 def test_closing_ends_what_runs_and_the_thread(server: ProtocolServer) -> None:
     backend = VllmBackend(server.url)
 
