@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import pytest
 import streamlit as st
@@ -18,6 +20,7 @@ from tests.protocol_server import Exchange, Handler, ProtocolServer, refusing, s
 from ui import resources
 
 ROOT = Path(__file__).parents[1]
+T = TypeVar("T")
 FURTHER = ("top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
 
 
@@ -54,6 +57,12 @@ def test_a_question_is_answered_with_a_receipt(settings: pytest.MonkeyPatch) -> 
     assert "finished" in captions(app)
 
 
+def in_a_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run it on a thread of its own: this one may have the browser's loop running."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
+
+
 async def _live() -> BackendStatus:
     """The first backend's state between the server's start and its end, with nobody looking."""
     async with resources.lifespan(SimpleNamespace()):  # type: ignore[arg-type]
@@ -64,7 +73,7 @@ def test_the_first_backend_gets_ready_before_anybody_comes(
     settings: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "scripts.json").write_text('{"ready_after_s": 60}', encoding="utf-8")
-    assert asyncio.run(_live()).phase == "loading"
+    assert in_a_loop(_live()).phase == "loading"
 
 
 def test_wrong_settings_dont_keep_the_server_from_starting(settings: pytest.MonkeyPatch) -> None:
@@ -74,7 +83,7 @@ def test_wrong_settings_dont_keep_the_server_from_starting(settings: pytest.Monk
         async with resources.lifespan(SimpleNamespace()):  # type: ignore[arg-type]
             pass
 
-    asyncio.run(start())
+    in_a_loop(start())
     settings.setenv("STEADY_CHAT_TEMPERATURE", "0.5")
 
 

@@ -51,20 +51,21 @@ def _draw(place: DeltaGenerator, use: ContextUse | None) -> None:
     if use is None or (not use.tokens and use.window is None):
         place.empty()
         return
-    percent = round(100 * min(1.0, use.share or 0.0))
-    words, name = html.escape(sentence(use)), html.escape(say("context"))
-    place.html(
-        f'<div class="steady-context"><span role="meter" aria-label="{name}" aria-valuemin="0" '
-        f'aria-valuemax="100" aria-valuenow="{percent}"><i style="width: {percent}%"></i></span>'
-        f"{words}</div>"
-    )
+    words, bar = html.escape(sentence(use)), ""
+    if use.share is not None:
+        percent, name = round(100 * min(1.0, use.share)), html.escape(say("context"))
+        bar = (
+            f'<span role="meter" aria-label="{name}" aria-valuemin="0" aria-valuemax="100" '
+            f'aria-valuenow="{percent}"><i style="width: {percent}%"></i></span>'
+        )
+    place.html(f'<div class="steady-context">{bar}{words}</div>')
 
 
 def sentence(use: ContextUse) -> str:
     """What the line says."""
+    how = "exact" if use.exact else "about"
     if use.window is None:
-        return say("context-no-window", tokens=use.tokens)
+        return say(f"context-no-window-{how}", tokens=use.tokens)
     if use.tokens >= use.window:
         return say("context-full", window=use.window)
-    key = "context-exact" if use.exact else "context-about"
-    return say(key, tokens=use.tokens, window=use.window)
+    return say(f"context-{how}", tokens=use.tokens, window=use.window)

@@ -217,5 +217,6 @@ reason-template-refuses = the model’s chat template refuses it (“{ $says }�
 context = Context
 context-exact = Context: { $tokens } of { $window } tokens
 context-about = Context: about { $tokens } of { $window } tokens
-context-no-window = Context: about { $tokens } tokens; how many the model takes isn’t known
+context-no-window-exact = Context: { $tokens } tokens
+context-no-window-about = Context: about { $tokens } tokens
 context-full = The model’s window ({ $window } tokens) is full: the next answer is given without the oldest questions, as far as that makes room.

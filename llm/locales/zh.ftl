@@ -207,5 +207,6 @@ reason-template-refuses = 模型的对话模板拒绝了它（“{ $says }”）
 context = 上下文
 context-exact = 上下文：{ $tokens } / { $window } 个词元
 context-about = 上下文：约 { $tokens } / { $window } 个词元
-context-no-window = 上下文：约 { $tokens } 个词元（模型的窗口大小未知）
+context-no-window-exact = 上下文：{ $tokens } 个词元
+context-no-window-about = 上下文：约 { $tokens } 个词元
 context-full = 模型的上下文窗口（{ $window } 个词元）已满：回答下一个问题时将略去最早的对话，以腾出空间。
