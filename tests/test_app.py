@@ -37,6 +37,8 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest
     st.cache_resource.clear()
     yield monkeypatch
     resources.registry().close()
+    for server in resources.servers():
+        server.close()
     st.cache_resource.clear()
 
 

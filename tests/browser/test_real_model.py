@@ -98,7 +98,7 @@ def test_a_question_longer_than_the_window_says_by_how_much(chromium: Browser, a
     field.press("Enter")
     alert = chat.page.locator('[data-testid="stChatMessage"] [data-testid="stAlert"]')
     expect(alert).to_contain_text(
-        re.compile(r"The conversation has [\d,]+ tokens and the model’s window holds 8,192")
+        re.compile(r"has [\d,]+ tokens and the model’s window holds 8,192")
     )
     chat.ask("What is the capital of France?")
     chat.wait_for_text("Paris")
