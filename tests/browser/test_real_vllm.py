@@ -97,7 +97,9 @@ def test_the_answer_grows_and_stop_frees_the_server(
     chat = ChatPage.open(chromium, app)
     sidebar = chat.page.locator("section[data-testid=stSidebar]")
     expect(sidebar).to_contain_text("ready")
-    expect(sidebar).to_contain_text(f"{WINDOW_TOKENS:,}")
+    picked = sidebar.locator(".st-key-model_pick input")
+    expect(picked).to_have_value(re.compile(f" · {WINDOW_TOKENS // 1024}k$"))
+    expect(chat.page.locator(".steady-context")).to_contain_text(f"{WINDOW_TOKENS:,}")
     chat.ask(LONG)
     grows(chat, times=3)
     assert vllm.requests_held() == 1
