@@ -57,7 +57,7 @@ class Sizes:
     local_rounds: int = 16
     people: tuple[tuple[int, ...], int, float] = (COUNTS, 600, 30)
     vllm_tokens: int = 128
-    vllm_rounds: int = 6
+    vllm_rounds: int = 12
 
 
 QUICK = Sizes(
