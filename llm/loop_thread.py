@@ -117,10 +117,13 @@ class LoopThread:
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         loop.run_forever()
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
-        if tasks:
+        with self._lock:
+            under_way = list(self._under_way)
+        # Not every task there is: those that an errand began are ended by it, and some libraries
+        # (anyio's task groups) can't have theirs cancelled before their first step.
+        for errand in under_way:
+            errand._cancel()
+        if tasks := asyncio.all_tasks(loop):
             loop.run_until_complete(asyncio.wait(tasks, timeout=2))
         with suppress(Exception):
             loop.run_until_complete(asyncio.wait_for(self._farewell(), timeout=2))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 
+import anyio
 import pytest
 
 from llm.loop_thread import Handover, LoopThread
@@ -112,6 +114,39 @@ def test_a_farewell_that_fails_does_not_matter() -> None:
     thread.submit(asyncio.sleep(0), Outcome())
     thread.close()
     assert "bad-farewell" not in {one.name for one in threading.enumerate()}
+
+
+def test_a_task_group_whose_children_have_not_begun_is_closed_without_a_trace() -> None:
+    """anyio, and so every connection that is being made, warns of a coroutine never awaited where
+    such a child is cancelled from outside; pytest makes that an error."""
+    thread = LoopThread("t", nothing)
+    outcome, ready, go_on = Outcome(), threading.Event(), threading.Event()
+
+    async def connect() -> None:
+        woken = asyncio.Event()
+        asyncio.get_running_loop().call_soon(woken.set)
+        asyncio.get_running_loop().call_soon(hold)
+        await woken.wait()
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.sleep_forever)
+            await anyio.sleep_forever()
+
+    def hold() -> None:
+        ready.set()
+        go_on.wait(5)
+
+    thread.submit(connect(), outcome)
+    assert ready.wait(5)
+    closing = threading.Thread(target=thread.close)
+    closing.start()
+    while not thread._closed:
+        time.sleep(0.001)
+    with thread._lock:  # by now the loop is told to stop, while it still holds
+        go_on.set()
+    closing.join(5)
+    assert outcome.came.wait(1)
+    assert type(outcome.told[0][1]) is asyncio.CancelledError
+    gc.collect()
 
 
 def test_a_full_hand_over_holds_back_the_task_and_drops_nothing() -> None:

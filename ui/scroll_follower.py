@@ -27,19 +27,33 @@ export default function ({ data }) {
 
   let top = scroller.scrollTop;
   let touchY = 0;
+  // Where the end was when the reader set out for it: by their arrival it may have moved on.
+  let end = Infinity;
+  const setOut = () => { end = scroller.scrollHeight; };
   const listeners = {
     scroll: () => {
       const rose = scroller.scrollTop < top - 1;
-      if (fromEnd() < NEAR_PX) reader.following = true;
-      else if (rose) reader.following = false;
+      if (rose) end = Infinity;
+      const arrived = scroller.scrollTop + scroller.clientHeight > end - NEAR_PX;
+      if (arrived || fromEnd() < NEAR_PX) {
+        reader.following = true;
+        if (arrived) toEnd();
+      } else if (rose) reader.following = false;
       top = scroller.scrollTop;
     },
+    scrollend: () => { end = Infinity; },
     // These come before the scrolling that they cause: no frame in between may undo it.
-    wheel: (event) => { if (event.deltaY < 0) leave(); },
+    wheel: (event) => { if (event.deltaY < 0) leave(); else if (event.deltaY > 0) setOut(); },
     touchstart: (event) => { touchY = event.touches[0].clientY; },
-    touchmove: (event) => { if (event.touches[0].clientY > touchY + 2) leave(); },
-    keydown: (event) => { if (["PageUp", "Home", "ArrowUp"].includes(event.key)
-      && !/^(INPUT|TEXTAREA)$/.test(event.target.tagName)) leave(); },
+    touchmove: (event) => {
+      if (event.touches[0].clientY > touchY + 2) leave();
+      else if (event.touches[0].clientY < touchY - 2) setOut();
+    },
+    keydown: (event) => {
+      if (/^(INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
+      if (["PageUp", "Home", "ArrowUp"].includes(event.key)) leave();
+      else if (["PageDown", "End", "ArrowDown"].includes(event.key)) setOut();
+    },
   };
   for (const [name, listener] of Object.entries(listeners))
     scroller.addEventListener(name, listener, { passive: true });

@@ -429,6 +429,33 @@ def test_a_reader_who_scrolled_up_is_left_alone_and_one_at_the_end_follows(
     chat.close()
 
 
+def test_a_reader_who_goes_to_the_end_gets_there_though_it_moves_on_meanwhile(
+    chromium: Browser, app: str
+) -> None:
+    chat = ChatPage.open(chromium, app, height=500)
+    chat.ask("a long answer please")
+    chat.wait_until_done()
+    place = "document.querySelector('[data-testid=\"stMain\"]')"
+    from_end = f"({place}.scrollHeight - {place}.scrollTop - {place}.clientHeight)"
+    chat.page.wait_for_function(f"{place}.scrollTop > 100 && {from_end} < 5")
+    chat.page.mouse.move(700, 200)
+    chat.page.mouse.wheel(0, -2000)
+    chat.page.wait_for_function(f"{place}.scrollTop === 0")
+    # As when text comes between the wheel and the scrolling: the end is farther off by then.
+    chat.page.evaluate(
+        """() => {
+          const grow = () => {
+            const content = document.querySelector('[data-testid="stMainBlockContainer"]');
+            content.style.paddingBottom = '900px';
+          };
+          document.addEventListener('scroll', grow, { capture: true, once: true });
+        }"""
+    )
+    chat.page.mouse.wheel(0, 20000)
+    chat.page.wait_for_function(f"{from_end} < 5 && {place}.scrollTop > 1000")
+    chat.close()
+
+
 def test_a_long_conversation_draws_its_end_and_offers_the_rest(chat: ChatPage) -> None:
     for number in range(17):
         chat.ask(f"question {number}")
