@@ -16,7 +16,8 @@ from llm.errors import InvalidParameterError, LLMError, Reason, StopStringsError
 
 Role = Literal["system", "user", "assistant"]
 DeltaKind = Literal["text", "reasoning", "recast"]
-FinishReason = Literal["stop", "length", "abort", "error"]
+FinishReason = Literal["stop", "length", "abort", "error", "interrupted"]
+"""`interrupted` is never a backend's word: the process that answered is gone."""
 BackendPhase = Literal[
     "idle", "fetching", "converting", "loading", "warming", "starting", "ready", "failed"
 ]

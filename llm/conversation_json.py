@@ -1,0 +1,145 @@
+"""The values of a turn as JSON and back: what the database keeps, what an export holds.
+
+Reading is lenient, since a file may come from another version of this app or be edited by hand:
+what isn't known is left out, what can't be is replaced by the usual value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from typing import Any, get_args
+
+from llm import errors
+from llm.conversation_tree import Receipt
+from llm.errors import InternalError, LLMError, Reason
+from llm.types import Finish, FinishReason, SamplingParams, Usage
+
+_DEEPEST = 8  # sentences within sentences; a file made on purpose could go on for ever
+
+
+def params_to_json(params: SamplingParams) -> dict[str, Any]:
+    """The parameters that aren't left out; those that are left out as null where they have a
+    usual value."""
+    usual = SamplingParams()
+    values = asdict(params)
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value not in (None, ()) or getattr(usual, name) is not None
+    }
+
+
+def params_from_json(values: object) -> SamplingParams:
+    """The parameters; the usual ones in place of what can't be used."""
+    if not isinstance(values, Mapping):
+        return SamplingParams()
+    known = {each.name for each in fields(SamplingParams)}
+    usable: dict[str, Any] = {}
+    for name in known & values.keys():
+        value = tuple(values[name]) if isinstance(values[name], list) else values[name]
+        try:
+            SamplingParams(**{name: value})
+        except (LLMError, TypeError, ValueError):
+            continue
+        usable[name] = value
+    return SamplingParams(**usable)
+
+
+def receipt_to_json(receipt: Receipt) -> dict[str, Any]:
+    """All that is known."""
+    values = asdict(receipt)
+    values["finish"] = receipt.finish.reason
+    values["usage"] = asdict(receipt.finish.usage)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def receipt_from_json(values: object) -> Receipt | None:
+    """The receipt; None where the value is none."""
+    if not isinstance(values, Mapping):
+        return None
+    reason = values.get("finish")
+    usage = values.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    return Receipt(
+        model=_text(values.get("model")),
+        finish=Finish(
+            reason if reason in get_args(FinishReason) else "stop",
+            Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))),
+        ),
+        server=_text(values.get("server")),
+        ttft_s=_number(values.get("ttft_s")),
+        tokens_per_s=_number(values.get("tokens_per_s")),
+        left_out=_count(values.get("left_out")) or 0,
+        reasoning_s=_number(values.get("reasoning_s")),
+    )
+
+
+def error_to_json(error: LLMError) -> dict[str, Any]:
+    """The error's kind and what fills its sentence; never a text, which has a language."""
+    return {"kind": type(error).__name__, "values": _plain(error.values)}
+
+
+def error_from_json(values: object) -> LLMError | None:
+    """The error; None where the value is none, an InternalError where its kind isn't known."""
+    if not isinstance(values, Mapping):
+        return None
+    kind = _text(values.get("kind"))
+    told = values.get("values")
+    known = _kinds().get(kind)
+    if known is None or not isinstance(told, Mapping):
+        return InternalError(kind=kind or "unknown")
+    error = known(**{str(name): _value(value) for name, value in told.items()})
+    try:
+        str(error)
+    except Exception:  # noqa: BLE001 - the catalogue's own, for a sentence that lacks its values
+        return InternalError(kind=kind)
+    return error
+
+
+def _kinds() -> dict[str, type[LLMError]]:
+    return {
+        name: kind
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, LLMError)
+    }
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(_plain_items(values))
+
+
+def _plain_items(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Reason):
+            yield name, {"reason": value.message_id, "values": _plain(value.values)}
+        else:
+            yield name, value
+
+
+def _value(value: object, depth: int = 0) -> str | int | float | Reason:
+    if isinstance(value, Mapping) and depth < _DEEPEST:
+        within = value.get("values")
+        return Reason(
+            _text(value.get("reason")),
+            {
+                str(name): _value(each, depth + 1)
+                for name, each in (within.items() if isinstance(within, Mapping) else ())
+            },
+        )
+    return value if isinstance(value, str | int | float) else str(value)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object) -> float | None:
+    usable = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if usable and math.isfinite(value) else None  # type: ignore[arg-type]
+
+
+def _count(value: object) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+    return value if whole else None  # type: ignore[return-value]
