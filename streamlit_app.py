@@ -32,7 +32,7 @@ def draw() -> None:
     """
     from pages import chat_page, setup_page
     from ui import resources
-    from ui.conversation_id import conversation_id, show_in_address
+    from ui.conversation_id import conversation, show_in_address
     from ui.language import keep_in_address, say, words
     from ui.live_answer import let_the_sidebar_be_painted
     from ui.paint_probe import mount_probe
@@ -40,7 +40,7 @@ def draw() -> None:
     from ui.style import warm_up_browser
 
     settings = resources.settings()
-    here = conversation_id()
+    here = conversation()
     set_defaults(settings, here)
     page = st.navigation(
         [

@@ -1,4 +1,4 @@
-"""What a person can do with a conversation: ask, stop, ask again, clear.
+"""What a person can do with a conversation: ask, stop, ask again, change, clear, bring back.
 
 Joins the store, the registry and the backends; holds no text and runs nothing itself.
 """
@@ -7,13 +7,33 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from llm.conversations import ConversationStore, Receipt, Turn, ended, history_messages
+from llm.conversation_access import BEAT_S
+from llm.conversation_tree import (
+    MAX_TITLE_CHARS,
+    ConversationKey,
+    ConversationState,
+    Receipt,
+    Turn,
+    add_turn,
+    bring_back,
+    change_head,
+    change_turn,
+    clear,
+    delete_turns,
+    ended,
+    history_messages,
+    new_id,
+    show,
+)
+from llm.conversations import ConversationStore
 from llm.errors import (
+    ConversationGoneError,
     EmptyQuestionError,
     InternalError,
     LLMError,
@@ -23,6 +43,8 @@ from llm.errors import (
 from llm.fault_log import log_fault
 from llm.job import GenerationJob, Snapshot
 from llm.registry import JobRegistry
+from llm.served_values import whole_text
+from llm.stored_answer import StoredAnswer
 from llm.types import Backend, Finish, GenerationRequest, Message, SamplingParams
 
 logger = logging.getLogger(__name__)
@@ -32,13 +54,13 @@ MAX_QUEUED = 5
 
 
 class Chat:
-    """The conversations of this process and their running answers.
+    """The conversations of all people, and their running answers.
 
     Args:
         backends: name to a function that gives the backend, made on first use.
 
     Thread-safety: every method may be called from any thread; two tabs that ask at the same
-    moment get two turns, one after the other.
+    moment get two turns, one after the other, in two processes too.
     """
 
     def __init__(
@@ -47,36 +69,72 @@ class Chat:
         registry: JobRegistry,
         backends: Mapping[str, Callable[[], Backend]],
         max_question_chars: int = 400_000,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._registry = registry
         self._backends = backends
         self._max_question_chars = max_question_chars
+        self._clock = clock
         # Weak: a lock lives while somebody holds it, so there aren't more than there are callers.
-        self._locks: weakref.WeakValueDictionary[str, threading.RLock] = (
+        self._locks: weakref.WeakValueDictionary[ConversationKey, threading.RLock] = (
             weakref.WeakValueDictionary()
         )
         self._locks_lock = threading.Lock()
+        self._in_line: set[ConversationKey] = set()  # where a question of ours may be queued
+        self._closed = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="chat-keeper", daemon=True)
+        self._keeper.start()
 
-    def open(self, conversation_id: str | None) -> str:
-        """The id of this conversation if it is known here, else of a new one."""
-        if conversation_id and self._store.exists(conversation_id):
-            return conversation_id
-        return self._store.new_id()
+    @property
+    def store(self) -> ConversationStore:
+        return self._store
 
-    def turns(self, conversation_id: str) -> tuple[Turn, ...]:
-        return self._store.turns(conversation_id)
+    # -- looking --
 
-    def job(self, conversation_id: str) -> GenerationJob | None:
-        """The running or waiting answer, if there is one."""
-        return self._registry.get(conversation_id)
+    def open(self, owner: str, wanted: str | None) -> ConversationKey:
+        """This person's conversation of that id, if there is one, else a new one."""
+        if wanted:
+            key = ConversationKey(owner, wanted)
+            if self._store.state(key) is not None:
+                return key
+        return ConversationKey(owner, new_id())
 
-    def ahead_of(self, job: GenerationJob) -> int:
-        return self._registry.ahead_of(job)
+    def state(self, key: ConversationKey) -> ConversationState | None:
+        """The conversation; None before its first question, and once it is deleted."""
+        return self._store.state(key)
+
+    def turns(self, key: ConversationKey) -> tuple[Turn, ...]:
+        """The turns that are shown, oldest first; none for an unknown conversation."""
+        state = self._store.state(key)
+        return state.path() if state else ()
+
+    def job(self, key: ConversationKey) -> GenerationJob | StoredAnswer | None:
+        """The running or waiting answer, if there is one, whichever process gives it."""
+        job = self._registry.get(key)
+        if job is not None:
+            return job
+        state = self._store.state(key)
+        elsewhere = self._store.elsewhere(key)
+        if state is None or not elsewhere:
+            return None
+        running = [t for t in state.live() if t.turn_id in elsewhere and t.state == "running"]
+        if not running:
+            return None
+        turn = running[0]
+
+        def look() -> Turn | None:
+            now = self._store.state(key)
+            return now.turns.get(turn.turn_id) if now else None
+
+        return StoredAnswer(turn, look, lambda: self._store.want_stop(key, turn.turn_id))
+
+    def ahead_of(self, job: GenerationJob | StoredAnswer) -> int:
+        return self._registry.ahead_of(job) if isinstance(job, GenerationJob) else 0
 
     def standing_request(
         self,
-        conversation_id: str,
+        key: ConversationKey,
         *,
         backend: str,
         params: SamplingParams,
@@ -84,12 +142,13 @@ class Chat:
         model: str = "",
     ) -> GenerationRequest:
         """What would be sent now, but for the next question."""
-        turns = self._store.turns(conversation_id)
-        return GenerationRequest(history_messages(turns, system_prompt), params, model)
+        return GenerationRequest(history_messages(self.turns(key), system_prompt), params, model)
+
+    # -- asking --
 
     def ask(
         self,
-        conversation_id: str,
+        key: ConversationKey,
         question: str,
         *,
         person: str,
@@ -104,25 +163,66 @@ class Chat:
             EmptyQuestionError: nothing but white space.
             QuestionTooLongError: more characters than allowed.
             TooManyQueuedError: enough questions wait already.
+            ConversationGoneError: the id is another person's.
         In each case nothing was added.
         """
-        if not question.strip():
-            raise EmptyQuestionError
-        chars = len(question)
-        if chars > self._max_question_chars:
-            limit = self._max_question_chars
-            raise QuestionTooLongError(chars=chars, limit=limit, over=chars - limit)
-        turn = Turn(uuid.uuid4().hex, question, backend, params, system_prompt, person, model)
-        with self._locked(conversation_id):
-            queued = [t for t in self._store.turns(conversation_id) if t.state == "queued"]
-            if len(queued) >= MAX_QUEUED:
-                raise TooManyQueuedError(limit=MAX_QUEUED)
-            self._store.add(conversation_id, turn)
-            self._start_next(conversation_id)
+        turn = self._new_turn(question, backend, params, system_prompt, person, model)
+
+        def change(state: ConversationState) -> ConversationState:
+            path = state.path()
+            parent = path[-1].turn_id if path else ""
+            return _queue(replace(turn, parent=parent))(state)
+
+        with self._locked(key):
+            self._store.begin(key, change)
+            self._start_next(key)
 
     def ask_again(
         self,
-        conversation_id: str,
+        key: ConversationKey,
+        turn_id: str,
+        *,
+        person: str,
+        backend: str,
+        params: SamplingParams,
+        system_prompt: str = "",
+        model: str = "",
+        question: str | None = None,
+    ) -> None:
+        """Another answer to an ended turn's question, of whichever backend is chosen now.
+
+        It stands beside the old one, which is deleted where it has no text worth keeping.
+
+        Args:
+            question: what is asked instead; None is the same again.
+
+        Raises:
+            LLMError: as `ask`; the old turn stays then.
+        """
+        old = self._ended_turn(key, turn_id)
+        if old is None:
+            return
+        asked = old.question if question is None else question
+        turn = replace(
+            self._new_turn(asked, backend, params, system_prompt, person, model), parent=old.parent
+        )
+
+        def change(state: ConversationState) -> ConversationState:
+            now = state.turns.get(turn_id)
+            if now is None or now.deleted_s is not None or _asked_already(state, turn):
+                return state
+            after = _queue(turn)(state)
+            if old.text.strip() or old.reasoning.strip():
+                return after
+            return delete_turns([turn_id], self._clock())(after)
+
+        with self._locked(key):
+            self._store.change(key, change)
+            self._start_next(key)
+
+    def go_on(
+        self,
+        key: ConversationKey,
         turn_id: str,
         *,
         person: str,
@@ -131,126 +231,299 @@ class Chat:
         system_prompt: str = "",
         model: str = "",
     ) -> None:
-        """Ask an ended turn's question once more, of whichever backend is chosen now.
-
-        The new turn takes the old one's place where that has no text worth keeping.
+        """Go on with an ended turn's answer, in a turn beside it that begins with its text.
 
         Raises:
-            LLMError: as `ask`; the old turn stays then.
+            LLMError: as `ask`.
         """
-        with self._locked(conversation_id):
-            turn = next((t for t in self.turns(conversation_id) if t.turn_id == turn_id), None)
-            if turn is None or turn.state != "ended":
-                return
-            self.ask(
-                conversation_id,
-                turn.question,
-                person=person,
-                backend=backend,
-                params=params,
-                system_prompt=system_prompt,
-                model=model,
-            )
-            if not (turn.text.strip() or turn.reasoning.strip()):
-                self._store.remove(conversation_id, turn_id)
+        old = self._ended_turn(key, turn_id)
+        if old is None:
+            return
+        turn = replace(
+            self._new_turn(old.question, backend, params, system_prompt, person, model),
+            parent=old.parent,
+            continues=turn_id,
+            text=old.text,
+            reasoning=old.reasoning,
+        )
 
-    def withdraw(self, conversation_id: str, turn_id: str) -> None:
+        def change(state: ConversationState) -> ConversationState:
+            now = state.turns.get(turn_id)
+            if now is None or now.deleted_s is not None or _asked_already(state, turn):
+                return state
+            return _queue(turn)(state)
+
+        with self._locked(key):
+            self._store.change(key, change)
+            self._start_next(key)
+
+    def withdraw(self, key: ConversationKey, turn_id: str) -> None:
         """Take back a question that is still queued."""
-        with self._locked(conversation_id):
-            for turn in self._store.turns(conversation_id):
-                if turn.turn_id == turn_id and turn.state == "queued":
-                    self._store.remove(conversation_id, turn_id)
 
-    def stop(self, conversation_id: str, turn_id: str | None = None) -> None:
+        def change(state: ConversationState) -> ConversationState:
+            turn = state.turns.get(turn_id)
+            if turn is None or turn.state != "queued":
+                return state
+            gone = change_turn(turn_id, lambda t: replace(t, state="ended"))(state)
+            return delete_turns([turn_id], self._clock())(gone)
+
+        with self._locked(key):
+            self._change(key, change)
+
+    def stop(self, key: ConversationKey, turn_id: str | None = None) -> None:
         """Stop the running answer, keeping what has been said.
 
         Args:
             turn_id: the turn that is meant: when its answer has just ended and the next has begun,
                 the next goes on. None means whichever runs.
         """
-        job = self._registry.get(conversation_id)
+        job = self.job(key)
         if job is not None and turn_id in (None, job.request.request_id):
             job.cancel()
 
-    def clear(self, conversation_id: str) -> None:
-        """Stop and forget everything in this conversation."""
-        with self._locked(conversation_id):
-            self._store.clear(conversation_id)
-            job = self._registry.get(conversation_id)
+    # -- arranging --
+
+    def clear(self, key: ConversationKey) -> float | None:
+        """Stop and clear away everything in this conversation.
+
+        Returns:
+            What `bring_back` takes; None where there was nothing.
+        """
+        now_s = self._clock()
+        with self._locked(key):
+            state = self._change(key, clear(now_s))
+            job = self.job(key)
+        if job is not None:
+            job.cancel()
+        return now_s if state is not None and state.last_deleted_s() == now_s else None
+
+    def delete_turn(self, key: ConversationKey, turn_id: str) -> float:
+        """Take one turn out of the conversation, stopping it where it runs.
+
+        Returns:
+            What `bring_back` takes.
+        """
+        now_s = self._clock()
+        self.stop(key, turn_id)
+        with self._locked(key):
+            self._change(key, delete_turns([turn_id], now_s))
+        return now_s
+
+    def bring_back(self, key: ConversationKey, deleted_s: float) -> None:
+        """Undo a `clear` or `delete_turn`."""
+        with self._locked(key):
+            self._change(key, bring_back(deleted_s))
+
+    def show(self, key: ConversationKey, turn_id: str) -> None:
+        """Show the branch that goes through this turn."""
+        self._change(key, show(turn_id))
+
+    def rename(self, key: ConversationKey, title: str) -> None:
+        """Give it a title; nothing where that is blank."""
+        told = " ".join(title.split())[:MAX_TITLE_CHARS]
+        if told:
+            self._change(key, change_head(title=told, title_by="person"))
+
+    def pin(self, key: ConversationKey, pinned: bool) -> None:
+        """Keep it at the top of the list, or no more."""
+        self._change(key, change_head(pinned=pinned))
+
+    def delete(self, key: ConversationKey) -> None:
+        """Stop it and take it out of the list; `restore` undoes that."""
+        self._change(key, change_head(deleted_s=self._clock()))
+        job = self._registry.get(key)
         if job is not None:
             job.cancel()
 
-    def _locked(self, conversation_id: str) -> threading.RLock:
-        with self._locks_lock:
-            return self._locks.setdefault(conversation_id, threading.RLock())
+    def restore(self, key: ConversationKey) -> None:
+        """Have a deleted conversation in the list again."""
+        self._change(key, change_head(deleted_s=None))
 
-    def _start_next(self, conversation_id: str) -> None:
+    def close(self) -> None:
+        """End every answer, keeping the partial texts, and save what isn't saved."""
+        self._closed.set()
+        self._registry.close()
+        if self._keeper is not threading.current_thread():
+            self._keeper.join(5)
+        self._store.close()
+
+    # -- within --
+
+    def _change(
+        self, key: ConversationKey, change: Callable[[ConversationState], ConversationState]
+    ) -> ConversationState | None:
+        """Change a conversation; None where it isn't there, which is no fault of anybody's."""
+        try:
+            return self._store.change(key, change)
+        except ConversationGoneError:
+            return None
+
+    def _new_turn(
+        self,
+        question: str,
+        backend: str,
+        params: SamplingParams,
+        system_prompt: str,
+        person: str,
+        model: str,
+    ) -> Turn:
+        # As any database can keep it: a paste may hold NUL or half a character.
+        question = whole_text(question.replace("\0", ""))
+        if not question.strip():
+            raise EmptyQuestionError
+        chars = len(question)
+        if chars > self._max_question_chars:
+            limit = self._max_question_chars
+            raise QuestionTooLongError(chars=chars, limit=limit, over=chars - limit)
+        return Turn(
+            uuid.uuid4().hex,
+            question,
+            backend,
+            params,
+            system_prompt,
+            person,
+            model,
+            created_s=self._clock(),
+            runner=self._store.runner,
+        )
+
+    def _ended_turn(self, key: ConversationKey, turn_id: str) -> Turn | None:
+        state = self._store.state(key)
+        turn = state.turns.get(turn_id) if state else None
+        usable = turn is not None and turn.state == "ended" and turn.deleted_s is None
+        return turn if usable else None
+
+    def _locked(self, key: ConversationKey) -> threading.RLock:
+        with self._locks_lock:
+            return self._locks.setdefault(key, threading.RLock())
+
+    def _start_next(self, key: ConversationKey) -> None:
         """Start the oldest queued turn unless an answer is running. Called with the lock held.
 
-        After Clear the old job may still be letting go; its end starts what was asked since.
+        After Clear the old job may still be letting go; its end starts what was asked since. Where
+        another process answers, the keeper tries again.
         """
-        while self._registry.get(conversation_id) is None:
-            turns = self._store.turns(conversation_id)
-            turn = next((t for t in turns if t.state == "queued"), None)
-            if turn is None or any(t.state == "running" for t in turns):
+        while self._registry.get(key) is None:
+            claimed: list[Turn] = []
+
+            def claim(state: ConversationState, claimed: list[Turn] = claimed) -> ConversationState:
+                claimed.clear()
+                under_way = [turn for turn in state.live() if turn.state != "ended"]
+                if not under_way or any(turn.state == "running" for turn in under_way):
+                    return state
+                if under_way[0].runner != self._store.runner:
+                    return state
+                claimed.append(under_way[0])
+                running = change_turn(under_way[0].turn_id, lambda t: replace(t, state="running"))
+                return running(state)
+
+            state = self._change(key, claim)
+            if state is None or not claimed:
+                mine = self._store.runner
+                waits = state is not None and any(
+                    turn.state == "queued" and turn.runner == mine for turn in state.live()
+                )
+                (self._in_line.add if waits else self._in_line.discard)(key)
                 return
-            self._store.change(conversation_id, turn.turn_id, lambda t: replace(t, state="running"))
+            turn = state.turns[claimed[0].turn_id]
             try:
-                self._submit(conversation_id, turn, turns[: turns.index(turn)])
+                self._submit(key, turn, state.path_to(turn.parent))
                 return
             except LLMError as error:
-                self._fail(conversation_id, turn, error)
+                self._fail(key, turn, error)
             except BaseException as error:
                 # Streamlit ends a script run with BaseExceptions; the turn must not hang then.
                 log_fault(logger, "A question couldn't be handed to its backend", error)
-                self._fail(conversation_id, turn, InternalError(kind=type(error).__name__))
+                self._fail(key, turn, InternalError(kind=type(error).__name__))
                 if not isinstance(error, Exception):
                     raise
 
-    def _submit(self, conversation_id: str, turn: Turn, before: tuple[Turn, ...]) -> None:
+    def _submit(self, key: ConversationKey, turn: Turn, before: tuple[Turn, ...]) -> None:
         backend = self._backends[turn.backend]()
-        history = history_messages(before, turn.system_prompt)
-        messages = (*history, Message("user", turn.question))
+        messages = [*history_messages(before, turn.system_prompt), Message("user", turn.question)]
+        if turn.continues and turn.text:
+            messages.append(Message("assistant", turn.text))
 
         def save(snapshot: Snapshot) -> None:
-            self._store.change(conversation_id, turn.turn_id, lambda t: _as_snapshot(t, snapshot))
+            self._change(key, change_turn(turn.turn_id, lambda t: _as_snapshot(t, snapshot)))
 
         def on_end(job: GenerationJob) -> None:
-            with self._locked(conversation_id):
-                # Once more where the store refused it: a turn that stays running would hold up
-                # the conversation for ever.
-                still = next(
-                    (t for t in self.turns(conversation_id) if t.turn_id == turn.turn_id), turn
-                )
-                if still.state == "running":
-                    self._end_barely(conversation_id, turn.turn_id, job.snapshot())
-                self._start_next(conversation_id)
+            with self._locked(key):
+                # Once more where the end couldn't be told: a turn that stays running would hold
+                # up the conversation for ever.
+                state = self._store.state(key)
+                still = state.turns.get(turn.turn_id) if state else None
+                if still is not None and still.state == "running":
+                    self._end_barely(key, turn.turn_id, job.snapshot())
+                self._start_next(key)
 
         self._registry.submit(
-            conversation_id,
+            key,
             turn.person,
             backend,
-            GenerationRequest(messages, turn.params, turn.model, request_id=turn.turn_id),
+            GenerationRequest(tuple(messages), turn.params, turn.model, request_id=turn.turn_id),
             save=save,
             on_end=on_end,
         )
 
-    def _end_barely(self, conversation_id: str, turn_id: str, snapshot: Snapshot) -> None:
+    def _end_barely(self, key: ConversationKey, turn_id: str, snapshot: Snapshot) -> None:
         """End a turn whose answer couldn't be saved with all that is known of it."""
         receipt = Receipt(
             snapshot.model, Finish(snapshot.finish.reason if snapshot.finish else "error")
         )
-        self._store.change(
-            conversation_id,
-            turn_id,
-            lambda t: ended(t, snapshot.text, snapshot.reasoning, receipt, snapshot.error),
+        self._change(
+            key,
+            change_turn(
+                turn_id,
+                lambda t: ended(t, snapshot.text, snapshot.reasoning, receipt, snapshot.error),
+            ),
         )
 
-    def _fail(self, conversation_id: str, turn: Turn, error: LLMError) -> None:
+    def _fail(self, key: ConversationKey, turn: Turn, error: LLMError) -> None:
         receipt = Receipt(model="", finish=Finish("error"))
-        self._store.change(
-            conversation_id, turn.turn_id, lambda t: ended(t, "", "", receipt, error)
+        self._change(
+            key,
+            change_turn(turn.turn_id, lambda t: ended(t, t.text, t.reasoning, receipt, error)),
         )
+
+    def _keep(self) -> None:
+        while not self._closed.wait(BEAT_S):
+            try:
+                self._look_after_all()
+            except Exception as error:  # noqa: BLE001 - the keeper must go on
+                log_fault(logger, "Looking after the conversations failed", error)
+
+    def _look_after_all(self) -> None:
+        in_line = list(self._in_line)
+        answering = bool(self._registry.running() or in_line)
+        wanted = self._store.keep(answering=answering)
+        for job in self._registry.jobs():
+            if job.request.request_id in wanted:
+                job.cancel()
+        for key in in_line:
+            with self._locked(key):
+                self._start_next(key)
+
+
+def _queue(turn: Turn) -> Callable[[ConversationState], ConversationState]:
+    """Add the turn, where not too many wait already."""
+
+    def change(state: ConversationState) -> ConversationState:
+        if sum(each.state == "queued" for each in state.live()) >= MAX_QUEUED:
+            raise TooManyQueuedError(limit=MAX_QUEUED)
+        return add_turn(turn)(state)
+
+    return change
+
+
+def _asked_already(state: ConversationState, turn: Turn) -> bool:
+    """Whether the same is under way in the same place: two tabs, or an impatient finger."""
+    return any(
+        each.state != "ended"
+        and (each.parent, each.question, each.continues)
+        == (turn.parent, turn.question, turn.continues)
+        for each in state.live()
+    )
 
 
 def _as_snapshot(turn: Turn, snapshot: Snapshot) -> Turn:

@@ -40,7 +40,7 @@ def params_from_json(values: object) -> SamplingParams:
     for name in known & values.keys():
         value = tuple(values[name]) if isinstance(values[name], list) else values[name]
         try:
-            SamplingParams(**{name: value})
+            SamplingParams(**{name: value})  # type: ignore[arg-type]
         except (LLMError, TypeError, ValueError):
             continue
         usable[name] = value
@@ -59,13 +59,14 @@ def receipt_from_json(values: object) -> Receipt | None:
     """The receipt; None where the value is none."""
     if not isinstance(values, Mapping):
         return None
-    reason = values.get("finish")
+    told: Any = values.get("finish")
+    reason: FinishReason = told if told in get_args(FinishReason) else "stop"
     usage = values.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
     return Receipt(
         model=_text(values.get("model")),
         finish=Finish(
-            reason if reason in get_args(FinishReason) else "stop",
+            reason,
             Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))),
         ),
         server=_text(values.get("server")),

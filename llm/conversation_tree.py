@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Literal
 
 from llm.errors import LLMError
@@ -122,9 +121,6 @@ class Conversation:
     import_mark: str = ""
 
 
-_NONE: Mapping[str, Turn] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class ConversationState:
     """A whole conversation at one moment.
@@ -134,7 +130,7 @@ class ConversationState:
     """
 
     head: Conversation
-    turns: Mapping[str, Turn] = field(default=_NONE)
+    turns: Mapping[str, Turn] = field(default_factory=dict)
 
     def path(self) -> tuple[Turn, ...]:
         """The turns that are shown, oldest first."""
@@ -203,6 +199,7 @@ def add_turn(turn: Turn) -> Change:
         head = replace(
             state.head,
             leaf=turn.turn_id,
+            deleted_s=None,  # asked in a tab that was still open: it isn't to be lost
             created_s=state.head.created_s or turn.created_s,
             updated_s=max(state.head.updated_s, turn.created_s),
             title=state.head.title or title_of(turn.question),

@@ -38,6 +38,15 @@
     │   ├── ServerGarbageError         something that is not the protocol
     │   └── ConnectionLostError        the stream was cut
     │       └── NoAnswerError          before its first text
+    ├── StoreError                     where conversations are kept
+    │   ├── StoreLockedError           somebody else holds it
+    │   ├── StoreFullError
+    │   ├── StoreReadOnlyError
+    │   ├── StoreGoneError             it can't be reached or opened
+    │   ├── StoreBrokenError
+    │   ├── StoreNewerError            a newer version of this app made it
+    │   └── StoreFaultError            anything else
+    ├── ConversationGoneError          deleted meanwhile, or never this person's
     ├── StalledError                   no text for too long
     ├── QueueFullError
     ├── ShuttingDownError
@@ -340,6 +349,60 @@ class NoAnswerError(ConnectionLostError):
     """Cut before the first text. Values: url."""
 
     message_id = "error-no-answer"
+
+
+class StoreError(LLMError):
+    """Where conversations are kept. Values: place."""
+
+    message_id = "error-store-gone"
+
+
+class StoreLockedError(StoreError):
+    """Somebody else holds it for too long. Values: place."""
+
+    message_id = "error-store-locked"
+
+
+class StoreFullError(StoreError):
+    """The disk is full. Values: place."""
+
+    message_id = "error-store-full"
+
+
+class StoreReadOnlyError(StoreError):
+    """It may only be read. Values: place."""
+
+    message_id = "error-store-read-only"
+
+
+class StoreGoneError(StoreError):
+    """It can't be reached or opened. Values: place."""
+
+    message_id = "error-store-gone"
+
+
+class StoreBrokenError(StoreError):
+    """It is damaged, or no database. Values: place."""
+
+    message_id = "error-store-broken"
+
+
+class StoreNewerError(StoreError):
+    """A newer version of this app made it. Values: place."""
+
+    message_id = "error-store-newer"
+
+
+class StoreFaultError(StoreError):
+    """Anything else; details are in the log. Values: place, kind."""
+
+    message_id = "error-store-fault"
+
+
+class ConversationGoneError(LLMError):
+    """It was deleted meanwhile, or never was this person's. Values: none."""
+
+    message_id = "error-conversation-gone"
 
 
 class StalledError(LLMError):

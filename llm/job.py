@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, cast
@@ -109,7 +109,7 @@ class GenerationJob:
 
     def __init__(
         self,
-        conversation_id: str,
+        conversation_id: Hashable,
         person: str,
         backend: Backend,
         request: GenerationRequest,

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from llm.errors import QueueFullError, ShuttingDownError
@@ -53,14 +53,14 @@ class JobRegistry:
         self._idle_limit_s = idle_limit_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._jobs: dict[str, GenerationJob] = {}
+        self._jobs: dict[Hashable, GenerationJob] = {}
         self._lines: dict[int, _Line] = {}
         self._closed = threading.Event()
         self._keeper: threading.Thread | None = None
 
     def submit(
         self,
-        conversation_id: str,
+        conversation_id: Hashable,
         person: str,
         backend: Backend,
         request: GenerationRequest,
@@ -109,7 +109,7 @@ class JobRegistry:
         self._start_next(backend)
         return job
 
-    def get(self, conversation_id: str) -> GenerationJob | None:
+    def get(self, conversation_id: Hashable) -> GenerationJob | None:
         """The conversation's job, if one is waiting or running."""
         with self._lock:
             return self._jobs.get(conversation_id)
@@ -121,6 +121,11 @@ class JobRegistry:
             if line is None or job not in line.waiting:
                 return 0
             return self._order(line).index(job)
+
+    def jobs(self) -> list[GenerationJob]:
+        """All that are waiting or running."""
+        with self._lock:
+            return list(self._jobs.values())
 
     def running(self) -> int:
         """How many answers are running or waiting in this process."""

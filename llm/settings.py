@@ -111,7 +111,11 @@ class Settings(BaseSettings):
     )
     data_dir: Path = Field(
         default_factory=lambda: user_data_path("steady-chat", appauthor=False),
-        description="Where models are kept; empty is the user's data folder.",
+        description="Where models and conversations are kept; empty is the user's data folder.",
+    )
+    database_url: SecretStr = Field(
+        SecretStr(""),
+        description="Where conversations are kept instead, as SQLAlchemy spells it: `postgresql+psycopg://user:password@host/name`.",
     )
 
     model: str = Field(
@@ -241,6 +245,13 @@ class Settings(BaseSettings):
             raise WrongValueError(Reason("reason-no-backend"))
         return tuple(dict.fromkeys(value))
 
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, value: SecretStr) -> SecretStr:
+        if not re.match(r"$|sqlite:///.|postgresql(\+psycopg)?://.", value.get_secret_value()):
+            raise WrongValueError(Reason("reason-database-url"))
+        return value
+
     @field_validator("servers", mode="before")
     @classmethod
     def _from_json(cls, value: object) -> object:
@@ -309,6 +320,13 @@ class Settings(BaseSettings):
         warn_of_unknown(names, dotenv_settings.env_vars)
         file_settings = InitSettingsSource(settings_cls, read_settings_file(names))
         return init_settings, env_settings, dotenv_settings, file_settings
+
+    def conversations_url(self) -> str:
+        """Where conversations are kept, as SQLAlchemy spells it; it may hold a password."""
+        told = self.database_url.get_secret_value()
+        if told.startswith("postgresql://"):
+            return told.replace("postgresql://", "postgresql+psycopg://", 1)
+        return told or f"sqlite:///{self.data_dir / 'conversations.sqlite3'}"
 
     def all_servers(self) -> tuple[Server, ...]:
         """The servers in their order; the single one, named by its address, where none is named."""

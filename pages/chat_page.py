@@ -7,7 +7,7 @@ import time
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from llm.conversations import Turn
+from llm.conversation_tree import ConversationKey, Turn
 from llm.errors import LLMError, ServerParameterError
 from llm.plain_markdown import plain
 from llm.types import OPTIONAL_PARAMS, Backend
@@ -15,7 +15,7 @@ from ui import resources
 from ui.answer_view import AnswerView
 from ui.backend_status import StatusPlace, draw_phases, watch
 from ui.context_meter import draw_context_meter, keep_context_meter
-from ui.conversation_id import conversation_id, person, was_lost
+from ui.conversation_id import conversation, person, was_lost
 from ui.language import say, say_error
 from ui.live_answer import follow
 from ui.paint_probe import paint_meter
@@ -36,7 +36,7 @@ BETWEEN_TURNS_S = 0.1
 
 def _ask(question: str) -> None:
     try:
-        resources.chat().ask(conversation_id(), question, person=person(), **choices())
+        resources.chat().ask(conversation(), question, person=person(), **choices())
         _accepted()
     except LLMError as error:
         st.session_state.refused = error
@@ -47,7 +47,7 @@ def _ask(question: str) -> None:
 def _ask_again(turn_id: str) -> None:
     chat = resources.chat()
     try:
-        chat.ask_again(conversation_id(), turn_id, person=person(), **choices())
+        chat.ask_again(conversation(), turn_id, person=person(), **choices())
         _accepted()
     except LLMError as error:
         st.session_state.refused = error
@@ -87,7 +87,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     Everything keeps its place from run to run, filled or empty: until a run ends, Streamlit leaves
     in the page whatever the run hasn't drawn over, and this one may take minutes.
     """
-    chat, here = resources.chat(), conversation_id()
+    chat, here = resources.chat(), conversation()
     job = chat.job(here)
     turns = chat.turns(here)
     status = backend.status()
@@ -141,7 +141,7 @@ def _draw_history(
     place: DeltaGenerator, earlier_place: DeltaGenerator, turns: tuple[Turn, ...], *, at_rest: bool
 ) -> tuple[Turn, AnswerView, ReasoningView, DeltaGenerator] | None:
     """Draw the turns; returns the running one with the places to follow it in."""
-    chat, here = resources.chat(), conversation_id()
+    chat, here = resources.chat(), conversation()
     first = _first_shown(len(turns), at_rest=at_rest)
     if first:
         earlier_place.button(
@@ -165,7 +165,7 @@ def _draw_history(
     return running
 
 
-def _draw_bottom(here: str, running_turn: str | None) -> DeltaGenerator:
+def _draw_bottom(here: ConversationKey, running_turn: str | None) -> DeltaGenerator:
     """What stands at the lower edge: a refusal, Stop, the input; below it a place is left."""
     with st.bottom:
         refusal_place, stop_place = st.empty(), st.empty()

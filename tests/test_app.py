@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
+from llm.conversation_tree import ConversationKey
 from llm.types import BackendStatus
 from tests.protocol_server import Exchange, Handler, ProtocolServer, refusing, saying
 from ui import resources
@@ -159,7 +160,8 @@ def test_what_the_sidebar_says_is_asked_and_restored_with_the_conversation(
     assert not app.exception
     assert "You asked: Hello " in [markdown.value.rstrip() + " " for markdown in app.markdown]
     here = app.query_params["c"]
-    (turn,) = resources.chat().turns(here[0] if isinstance(here, list) else here)
+    wanted = here[0] if isinstance(here, list) else here
+    (turn,) = resources.chat().turns(ConversationKey("local", wanted))
     assert turn.params.given() == {
         "top_p": 0.95,
         "max_tokens": 512,

@@ -51,6 +51,7 @@ SAMPLES: dict[str, str | int | float] = {
     "minutes": 10,
     "says": "system role not supported",
     "name": "gpu-1",
+    "place": "/data/conversations.sqlite3",
 }
 
 

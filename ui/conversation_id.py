@@ -6,19 +6,24 @@ import secrets
 
 import streamlit as st
 
+from llm.conversation_tree import ConversationKey
 from ui import resources
+from ui.owner import owner
 
-KEY = "conversation_id"
+KEY = "conversation"
 PARAM = "c"
 
 
-def conversation_id() -> str:
-    """The present conversation's id; a new one for a new visit."""
-    if KEY not in st.session_state:
+def conversation() -> ConversationKey:
+    """The present conversation; a new one for a new visit, and where the address has none."""
+    here = owner()
+    present = st.session_state.get(KEY)
+    if not isinstance(present, ConversationKey) or present.owner != here:
         wanted = st.query_params.get(PARAM)
-        st.session_state[KEY] = resources.chat().open(wanted)
-        st.session_state.lost = wanted is not None and wanted != st.session_state[KEY]
-    return str(st.session_state[KEY])
+        present = resources.chat().open(here, wanted)
+        st.session_state[KEY] = present
+        st.session_state.lost = wanted is not None and wanted != present.conversation_id
+    return present
 
 
 def was_lost() -> bool:
@@ -33,6 +38,7 @@ def person() -> str:
 
 def show_in_address() -> None:
     """Write the id into the address, once there is something to come back to."""
-    wanted = conversation_id()
-    if resources.chat().turns(wanted) and st.query_params.get(PARAM) != wanted:
-        st.query_params[PARAM] = wanted
+    here = conversation()
+    known = resources.chat().state(here) is not None
+    if known and st.query_params.get(PARAM) != here.conversation_id:
+        st.query_params[PARAM] = here.conversation_id

@@ -15,6 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 from llm.job import GenerationJob, Snapshot
 from llm.pacing import FramePacer, PaintMeter
 from llm.plain_markdown import plain
+from llm.stored_answer import StoredAnswer
 from ui.answer_view import AnswerView
 from ui.language import say, words
 from ui.reasoning_view import ReasoningView
@@ -30,7 +31,7 @@ SIDEBAR_FRAME_S = 0.08
 
 
 def follow(
-    job: GenerationJob,
+    job: GenerationJob | StoredAnswer,
     view: AnswerView,
     reasoning: ReasoningView,
     status: DeltaGenerator,
@@ -106,7 +107,9 @@ class StatusLine:
         self._place = place
         self._shown = ""
 
-    def update(self, snapshot: Snapshot, job: GenerationJob, ahead: Callable[[], int]) -> None:
+    def update(
+        self, snapshot: Snapshot, job: GenerationJob | StoredAnswer, ahead: Callable[[], int]
+    ) -> None:
         """Redraw the line if it would say something else; at most once a second or so."""
         sentence = self._sentence(snapshot, job, ahead)
         if sentence != self._shown:
@@ -117,11 +120,15 @@ class StatusLine:
                 self._place.empty()
 
     @staticmethod
-    def _sentence(snapshot: Snapshot, job: GenerationJob, ahead: Callable[[], int]) -> str:
+    def _sentence(
+        snapshot: Snapshot, job: GenerationJob | StoredAnswer, ahead: Callable[[], int]
+    ) -> str:
         if job.cancelled:
             return say("answer-stopping")
         if snapshot.text.strip() or snapshot.reasoning.strip():
             return ""  # it can be seen
+        if isinstance(job, StoredAnswer):
+            return say("answer-elsewhere")
         if snapshot.phase == "waiting":
             return say("answer-waiting", ahead=ahead())
         if snapshot.notice is not None:

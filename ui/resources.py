@@ -7,6 +7,7 @@ background (`Backend.prepare`), so no session waits in a cache lock.
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -117,8 +118,14 @@ def registry() -> JobRegistry:
 
 @st.cache_resource(show_spinner=False)
 def chat() -> Chat:
-    """The conversations of this process."""
-    return Chat(ConversationStore(), registry(), backends(), settings().max_question_chars)
+    """All conversations, and the answers of this process."""
+    from llm.conversation_database import ConversationDatabase
+
+    told = settings()
+    database = ConversationDatabase(told.conversations_url(), runner=uuid.uuid4().hex)
+    made = Chat(ConversationStore(database), registry(), backends(), told.max_question_chars)
+    _to_close.append(made.close)
+    return made
 
 
 @st.cache_resource(show_spinner=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from llm.conversations import Turn
+from llm.conversation_tree import Turn
 from llm.plain_markdown import plain
 from llm.server_state import spoken
 from ui import resources

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from llm.catalogue import LANGUAGES
+from llm.conversation_tree import ConversationKey
 from llm.models import EMBEDDED
 from llm.plain_markdown import plain
 from llm.settings import Settings
@@ -98,7 +99,7 @@ def _chosen_backend() -> tuple[str, str]:
     return resources.server_id(server), model
 
 
-def set_defaults(settings: Settings, conversation_id: str) -> None:
+def set_defaults(settings: Settings, here: ConversationKey) -> None:
     """Fill the controls once a session: as the conversation left them, else from the settings."""
     usual = _usual_temperature(settings, settings.backends[0])
     defaults = {
@@ -113,7 +114,7 @@ def set_defaults(settings: Settings, conversation_id: str) -> None:
         "left_out": [],
         **{name: getattr(settings, name) for name in _NUMBERS},
     }
-    turns = resources.chat().turns(conversation_id)
+    turns = resources.chat().turns(here)
     if turns and (kind := turns[-1].backend.partition("/")[0]) in settings.backends:
         last = turns[-1]
         defaults |= _controls(last.params)
@@ -147,7 +148,7 @@ def _controls(params: SamplingParams) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in left_out}
 
 
-def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, StatusPlace]:
+def draw_sidebar(settings: Settings, here: ConversationKey) -> tuple[Backend, StatusPlace]:
     """Draw the sidebar.
 
     Returns:
@@ -202,7 +203,7 @@ def draw_sidebar(settings: Settings, conversation_id: str) -> tuple[Backend, Sta
         )
         with st.expander(say("sidebar-more")):
             _more_parameters()
-        _clear_history(conversation_id)
+        _clear_history(here)
         st.radio(
             "Language / 语言",
             list(LANGUAGES),
@@ -275,13 +276,13 @@ def _number(place: DeltaGenerator, name: str, low: float, high: float, step: flo
     )
 
 
-def _clear_history(conversation_id: str) -> None:
+def _clear_history(here: ConversationKey) -> None:
     """Clear history, which asks first when there is something to lose.
 
     In a popover: it opens in the browser, at once, whatever the server is busy with. A dialog is a
     fragment and would wait while an answer streams.
     """
-    turns = len(resources.chat().turns(conversation_id))
+    turns = len(resources.chat().turns(here))
     if not turns:
         st.button(say("sidebar-clear"), key="clear", icon=":material/delete:", width="stretch")
         return
@@ -292,6 +293,6 @@ def _clear_history(conversation_id: str) -> None:
             key="clear_yes",
             type="primary",
             on_click=resources.chat().clear,
-            args=(conversation_id,),
+            args=(here,),
             width="stretch",
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from llm.conversations import Turn
+from llm.conversation_tree import Turn
 from llm.plain_markdown import plain
 from ui.answer_view import AnswerView, finished_blocks
 from ui.language import say, say_error
@@ -101,8 +101,9 @@ def receipt_line(turn: Turn) -> str:
     receipt = turn.receipt
     if receipt is None:
         return ""
+    kind = turn.backend.partition("/")[0]  # none where the conversation was imported
     parts = [
-        receipt.model or say(f"backend-{turn.backend.partition('/')[0]}"),
+        *([receipt.model or say(f"backend-{kind}")] if receipt.model or kind else []),
         *([receipt.server] if receipt.server else []),
         say(f"finish-{receipt.finish.reason}"),
     ]

@@ -81,7 +81,12 @@ def streamlit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start
             process = subprocess.Popen(
                 command,
                 cwd=cwd,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(ROOT),
+                    "STEADY_CHAT_DATABASE_URL": f"sqlite:///{log.parent / 'conversations.sqlite3'}",
+                    **(env or {}),
+                },
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )

@@ -1,0 +1,608 @@
+"""Conversations in a database: SQLite by default, PostgreSQL for several machines.
+
+Plain reads and writes, each one transaction. What happens where the database can't be had is not
+decided here: whatever goes wrong is a `StoreError`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.engine import Connection, Engine, RowMapping, make_url
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from llm import conversation_search
+from llm.conversation_access import (
+    STALE_S,
+    ChangedMeanwhileError,
+    Loaded,
+    SearchHit,
+    TakenError,
+)
+from llm.conversation_json import (
+    error_from_json,
+    error_to_json,
+    params_from_json,
+    params_to_json,
+    receipt_from_json,
+    receipt_to_json,
+)
+from llm.conversation_tables import NEWEST, conversations, runners, turns
+from llm.conversation_tree import (
+    Conversation,
+    ConversationKey,
+    ConversationState,
+    Turn,
+    interrupted,
+)
+from llm.database_errors import told
+from llm.errors import StoreNewerError
+from llm.search_snippet import snippet_of
+from llm.served_values import whole_text
+
+BUSY_S = 1.0
+"""How long a write waits for another's. Longer, and a page would wait visibly."""
+
+MIGRATION_BUSY_S = 60.0
+"""Another process may be bringing the database up to date; that takes its time."""
+
+_CONNECT_S = 3
+_STATEMENT_MS = 10_000
+_POOL_WAIT_S = 2.0
+_ID_CHARS = 64
+_MIGRATION_LOCK = 7_265_104_001  # any number that nobody else locks
+_TITLES_FOUND = 20
+_ROWS_FOUND = 500
+_SNIPPET_CHARS = 120
+
+
+class ConversationDatabase:
+    """The database of conversations.
+
+    Args:
+        url: SQLAlchemy's, `sqlite:///…` or `postgresql+psycopg://…`.
+        runner: this process, as other processes on the same database see it.
+
+    Thread-safety: every method may be called from any thread.
+
+    Every method may raise:
+        StoreError: the database can't be had, or refuses.
+    """
+
+    def __init__(self, url: str, runner: str) -> None:
+        self.runner = runner
+        self.place = place_of(url)
+        self._url = url
+        self._lock = threading.Lock()
+        self._engine_made: Engine | None = None
+        self._beating = False
+
+    # -- reading --
+
+    def load(self, key: ConversationKey) -> Loaded | None:
+        """The conversation; None where this person has none of that id."""
+
+        if not _possible(key):
+            return None
+        with self._reading() as connection:
+            head = (
+                connection.execute(
+                    select(conversations).where(
+                        conversations.c.conversation_id == key.conversation_id,
+                        conversations.c.owner == key.owner,
+                    )
+                )
+                .mappings()
+                .one_or_none()
+            )
+            if head is None:
+                return None
+            rows = connection.execute(
+                select(turns)
+                .where(turns.c.conversation_id == key.conversation_id)
+                .order_by(turns.c.row)
+            ).mappings()
+            found = {row["turn_id"]: _turn(row) for row in rows}
+            others = {
+                turn.runner
+                for turn in found.values()
+                if turn.state != "ended" and turn.runner != self.runner
+            }
+            alive = set(
+                connection.execute(
+                    select(runners.c.runner).where(
+                        runners.c.runner.in_(others), runners.c.beat_s > _now(connection) - STALE_S
+                    )
+                ).scalars()
+                if others
+                else ()
+            )
+        elsewhere = {
+            turn.turn_id
+            for turn in found.values()
+            if turn.state != "ended" and turn.runner in alive
+        }
+        found = {
+            turn_id: interrupted(turn)
+            if turn.state != "ended" and turn.runner != self.runner and turn_id not in elsewhere
+            else turn
+            for turn_id, turn in found.items()
+        }
+        return Loaded(
+            ConversationState(_head(head), found), int(head["version"]), frozenset(elsewhere)
+        )
+
+    def version(self, key: ConversationKey) -> int | None:
+        """What a write now would have to say; None where this person has none of that id."""
+
+        if not _possible(key):
+            return None
+        with self._reading() as connection:
+            return connection.execute(
+                select(conversations.c.version).where(
+                    conversations.c.conversation_id == key.conversation_id,
+                    conversations.c.owner == key.owner,
+                )
+            ).scalar_one_or_none()
+
+    def listed(
+        self, owner: str, limit: int, offset: int = 0, *, deleted: bool = False
+    ) -> list[Conversation]:
+        """A person's conversations: the pinned ones first, then by the last question.
+
+        Args:
+            deleted: those that can be brought back instead, the one deleted last first.
+        """
+
+        c = conversations.c
+        wanted = select(conversations).where(c.owner == owner)
+        if deleted:
+            wanted = wanted.where(c.deleted_s.is_not(None)).order_by(c.deleted_s.desc())
+        else:
+            wanted = wanted.where(c.deleted_s.is_(None)).order_by(
+                c.pinned.desc(), c.updated_s.desc(), c.row.desc()
+            )
+        with self._reading() as connection:
+            rows = connection.execute(wanted.limit(limit).offset(offset)).mappings()
+            return [_head(row) for row in rows]
+
+    def search(self, owner: str, query: str, limit: int) -> list[SearchHit]:
+        """A person's conversations that hold all the words, in a title or in one turn.
+
+        Those found by their title come first, then those with the newest turn.
+
+        Args:
+            query: as it was typed; nothing in it is syntax, but for quotes around a phrase.
+            limit: the most that are returned.
+        """
+        wanted = _clean(query).strip()
+        if not wanted:
+            return []
+        c = conversations.c
+        own = (c.owner == owner) & c.deleted_s.is_(None)
+        with self._reading() as connection:
+            titled = connection.execute(
+                select(conversations)
+                .where(own, c.title.icontains(wanted, autoescape=True))
+                .order_by(c.updated_s.desc())
+                .limit(min(limit, _TITLES_FOUND))
+            ).mappings()
+            hits = {row["conversation_id"]: SearchHit(_head(row)) for row in titled}
+            newest: dict[str, int] = {}
+            for conversation_id, row in conversation_search.find(
+                connection, owner, wanted, _ROWS_FOUND
+            ):
+                if conversation_id not in hits:
+                    newest.setdefault(conversation_id, row)
+            there = set(
+                connection.execute(
+                    select(c.conversation_id).where(own, c.conversation_id.in_(newest))
+                ).scalars()
+            )
+            shown = [row for conversation_id, row in newest.items() if conversation_id in there]
+            found = (
+                connection.execute(
+                    select(conversations, turns.c.question, turns.c.text)
+                    .join(turns, turns.c.conversation_id == c.conversation_id)
+                    .where(own, turns.c.row.in_(shown[:limit]))
+                    .order_by(turns.c.row.desc())
+                )
+                .mappings()
+                .all()
+            )
+        for hit in found:
+            snippet = snippet_of(f"{hit['question']}\n{hit['text']}", wanted, _SNIPPET_CHARS)
+            hits.setdefault(hit["conversation_id"], SearchHit(_head(hit), snippet))
+        return list(hits.values())[:limit]
+
+    # -- writing --
+
+    def write(
+        self,
+        key: ConversationKey,
+        base: int | None,
+        head: Conversation,
+        changed: Sequence[Turn],
+        *,
+        indexed: Iterable[str] = (),
+    ) -> int:
+        """Keep a change; all of it or nothing.
+
+        Args:
+            base: the version that it was made from; None for a new conversation.
+            changed: the turns that are new or another than before.
+            indexed: the turns among them whose words are to be found from now on.
+
+        Returns:
+            The new version.
+
+        Raises:
+            ChangedMeanwhileError: that isn't the version any more.
+            TakenError: the id is another person's.
+        """
+
+        version = (base or 0) + 1
+        values = {**_head_row(head), "version": version}
+        with self._writing() as connection:
+            if base is None:
+                try:
+                    connection.execute(insert(conversations).values(values))
+                except IntegrityError:
+                    connection.rollback()
+                    owner = connection.execute(
+                        select(conversations.c.owner).where(
+                            conversations.c.conversation_id == key.conversation_id
+                        )
+                    ).scalar_one_or_none()
+                    if owner is not None and owner != key.owner:
+                        raise TakenError from None
+                    raise ChangedMeanwhileError from None
+            else:
+                done = connection.execute(
+                    update(conversations)
+                    .where(
+                        conversations.c.conversation_id == key.conversation_id,
+                        conversations.c.owner == key.owner,
+                        conversations.c.version == base,
+                    )
+                    .values(values)
+                )
+                if done.rowcount != 1:
+                    raise ChangedMeanwhileError
+            self._write_turns(connection, key, changed, frozenset(indexed))
+        return version
+
+    def _write_turns(
+        self,
+        connection: Connection,
+        key: ConversationKey,
+        changed: Sequence[Turn],
+        indexed: frozenset[str],
+    ) -> None:
+
+        for turn in changed:
+            row = _turn_row(key, turn)
+            done = connection.execute(
+                update(turns)
+                .where(
+                    turns.c.turn_id == turn.turn_id,
+                    turns.c.conversation_id == key.conversation_id,
+                )
+                .values(row)
+            )
+            if done.rowcount == 0:
+                connection.execute(insert(turns).values({**row, "stop_wanted": False}))
+        if indexed:
+            ids = {turn.turn_id: turn for turn in changed if turn.turn_id in indexed}
+            rows = connection.execute(
+                select(turns.c.turn_id, turns.c.row).where(turns.c.turn_id.in_(ids))
+            ).all()
+            conversation_search.forget(connection, [row for _, row in rows])
+            for turn_id, row in rows:
+                turn = ids[turn_id]
+                if turn.deleted_s is None:
+                    words = f"{turn.question}\n{turn.text}"
+                    conversation_search.index(
+                        connection, row, key.owner, key.conversation_id, words
+                    )
+        if any(turn.state != "ended" and turn.runner == self.runner for turn in changed):
+            self._beat(connection)
+
+    # -- who is answering --
+
+    def beat(self) -> frozenset[str]:
+        """Say that this process lives.
+
+        Returns:
+            Its turns that somebody, through another process, wants stopped.
+        """
+
+        with self._writing() as connection:
+            self._beat(connection)
+            return frozenset(
+                connection.execute(
+                    select(turns.c.turn_id).where(
+                        turns.c.runner == self.runner,
+                        turns.c.state != "ended",
+                        turns.c.stop_wanted.is_(True),
+                    )
+                ).scalars()
+            )
+
+    def _beat(self, connection: Connection) -> None:
+
+        now = _now(connection)
+        done = connection.execute(
+            update(runners).where(runners.c.runner == self.runner).values(beat_s=now)
+        )
+        if done.rowcount == 0:
+            connection.execute(insert(runners).values(runner=self.runner, beat_s=now))
+
+    def want_stop(self, key: ConversationKey, turn_id: str) -> None:
+        """Have the process that answers this turn stop, within a beat."""
+
+        own = select(conversations.c.conversation_id).where(
+            conversations.c.conversation_id == key.conversation_id,
+            conversations.c.owner == key.owner,
+        )
+        with self._writing() as connection:
+            connection.execute(
+                update(turns)
+                .where(turns.c.turn_id == turn_id, turns.c.conversation_id.in_(own))
+                .values(stop_wanted=True)
+            )
+
+    def farewell(self) -> None:
+        """Say that this process is going: whatever it still had under way is interrupted."""
+
+        with self._writing() as connection:
+            connection.execute(delete(runners).where(runners.c.runner == self.runner))
+
+    # -- the engine --
+
+    def close(self) -> None:
+        """Let go of every connection; the next use opens new ones."""
+        with self._lock:
+            engine, self._engine_made = self._engine_made, None
+        if engine is not None:
+            engine.dispose()
+
+    @contextmanager
+    def _reading(self) -> Generator[Connection]:
+        with self._told(), self._engine().connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Generator[Connection]:
+        with (
+            self._told(),
+            self._engine().connect().execution_options(writes=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+
+        try:
+            yield
+        except SQLAlchemyError as fault:
+            raise told(fault, self.place) from fault
+
+    def _engine(self) -> Engine:
+        """The engine, made and brought up to date at its first use."""
+        with self._lock:
+            if self._engine_made is None:
+                engine = _make_engine(self._url)
+                try:
+                    _bring_up_to_date(engine, self.place)
+                except BaseException:
+                    engine.dispose()
+                    raise
+                self._engine_made = engine
+            return self._engine_made
+
+
+def place_of(url: str) -> str:
+    """Where a database is, to be shown: its file, or its address without the password."""
+    parsed = make_url(url)
+    if parsed.drivername.startswith("sqlite"):
+        return parsed.database or ":memory:"
+    host = parsed.host or "localhost"
+    port = f":{parsed.port}" if parsed.port else ""
+    return f"{parsed.get_backend_name()}://{host}{port}/{parsed.database or ''}"
+
+
+def _make_engine(url: str) -> Engine:
+    parsed = make_url(url)
+    if not parsed.drivername.startswith("sqlite"):
+        return sa.create_engine(
+            url,
+            pool_size=5,
+            max_overflow=20,
+            pool_timeout=_POOL_WAIT_S,
+            pool_pre_ping=True,
+            connect_args={
+                "connect_timeout": _CONNECT_S,
+                "options": f"-c lock_timeout={round(BUSY_S * 1000)}"
+                f" -c statement_timeout={_STATEMENT_MS}",
+            },
+        )
+    if parsed.database:
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = sa.create_engine(
+        url,
+        pool_size=5,
+        max_overflow=20,
+        pool_timeout=_POOL_WAIT_S,
+        connect_args={"timeout": BUSY_S},
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def connected(connection: Any, record: Any) -> None:
+        connection.isolation_level = None  # transactions begin where `begun` says, not by guess
+        cursor = connection.cursor()
+        # WAL: readers and the one writer don't wait for each other. NORMAL: a killed process loses
+        # nothing; a machine without power may lose the last moments, never the whole.
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        # A transaction that begins as a reader and then writes can be refused at once, whatever
+        # the busy timeout says: https://www.sqlite.org/lang_transaction.html
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _bring_up_to_date(engine: Engine, place: str) -> None:
+    """Make the tables, or change them as newer versions of this app want them."""
+    with engine.connect() as connection:
+        revision = _revision(connection)
+    if revision == NEWEST:
+        return
+    if revision is not None and revision > NEWEST:
+        raise StoreNewerError(place=place)
+    with engine.connect().execution_options(writes=True) as connection:
+        if connection.dialect.name == "sqlite":
+            # Another process may be at it.
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={round(MIGRATION_BUSY_S * 1000)}")
+            connection.commit()
+        with connection.begin():
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+                connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+            if _revision(connection) != NEWEST:
+                _migrate(connection)
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={round(BUSY_S * 1000)}")
+            connection.commit()
+
+
+def _migrate(connection: Connection) -> None:
+    from alembic import command  # seldom needed, and slow to load
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _revision(connection: Connection) -> str | None:
+    """The migration that the database is at; None before the first."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+def _now(connection: Connection) -> float:
+    """Seconds since 1970 by the database's clock, which all processes share."""
+    if connection.dialect.name == "sqlite":
+        told = connection.exec_driver_sql("SELECT (julianday('now') - 2440587.5) * 86400.0")
+    else:
+        told = connection.exec_driver_sql("SELECT extract(epoch FROM clock_timestamp())")
+    return float(told.scalar_one())
+
+
+def _possible(key: ConversationKey) -> bool:
+    """Whether such an id can be anybody's: what stands in an address may be anything."""
+    return 0 < len(key.conversation_id) <= _ID_CHARS and _clean(key.conversation_id) == (
+        key.conversation_id
+    )
+
+
+def _clean(text: str) -> str:
+    """Without what no database takes: NUL, halves of characters."""
+    return whole_text(text.replace("\0", ""))
+
+
+def _head_row(head: Conversation) -> dict[str, Any]:
+    return {
+        "conversation_id": head.key.conversation_id,
+        "owner": head.key.owner,
+        "title": _clean(head.title),
+        "title_by": head.title_by,
+        "pinned": head.pinned,
+        "leaf": head.leaf,
+        "created_s": head.created_s,
+        "updated_s": head.updated_s,
+        "deleted_s": head.deleted_s,
+        "import_mark": head.import_mark or None,
+    }
+
+
+def _head(row: RowMapping) -> Conversation:
+    return Conversation(
+        ConversationKey(row["owner"], row["conversation_id"]),
+        title=row["title"],
+        title_by=row["title_by"],
+        pinned=row["pinned"],
+        created_s=row["created_s"],
+        updated_s=row["updated_s"],
+        leaf=row["leaf"],
+        deleted_s=row["deleted_s"],
+        import_mark=row["import_mark"] or "",
+    )
+
+
+def _turn_row(key: ConversationKey, turn: Turn) -> dict[str, Any]:
+    return {
+        "turn_id": turn.turn_id,
+        "conversation_id": key.conversation_id,
+        "parent": turn.parent,
+        "continues": turn.continues,
+        "question": _clean(turn.question),
+        "backend": turn.backend,
+        "model": _clean(turn.model),
+        "system_prompt": _clean(turn.system_prompt),
+        "person": turn.person,
+        "params": _json(params_to_json(turn.params)),
+        "state": turn.state,
+        "text": _clean(turn.text),
+        "reasoning": _clean(turn.reasoning),
+        "receipt": None if turn.receipt is None else _json(receipt_to_json(turn.receipt)),
+        "error": None if turn.error is None else _json(error_to_json(turn.error)),
+        "created_s": turn.created_s,
+        "deleted_s": turn.deleted_s,
+        "runner": turn.runner,
+    }
+
+
+def _turn(row: RowMapping) -> Turn:
+    return Turn(
+        turn_id=row["turn_id"],
+        question=row["question"],
+        backend=row["backend"],
+        params=params_from_json(json.loads(row["params"])),
+        system_prompt=row["system_prompt"],
+        person=row["person"],
+        model=row["model"],
+        state=row["state"],
+        text=row["text"],
+        reasoning=row["reasoning"],
+        receipt=None if row["receipt"] is None else receipt_from_json(json.loads(row["receipt"])),
+        error=None if row["error"] is None else error_from_json(json.loads(row["error"])),
+        parent=row["parent"],
+        continues=row["continues"],
+        created_s=row["created_s"],
+        deleted_s=row["deleted_s"],
+        runner=row["runner"],
+    )
+
+
+def _json(values: dict[str, Any]) -> str:
+    # Escaped, so that no NUL and no half of a character can be in it.
+    return json.dumps(values)

@@ -1,0 +1,71 @@
+"""What a database's driver raises, as the errors that a person is told.
+
+Codes from https://www.postgresql.org/docs/15/errcodes-appendix.html; SQLite's are the names of its
+result codes, https://www.sqlite.org/rescode.html.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from llm.errors import (
+    StoreBrokenError,
+    StoreError,
+    StoreFaultError,
+    StoreFullError,
+    StoreGoneError,
+    StoreLockedError,
+    StoreReadOnlyError,
+)
+
+_SQLITE: dict[str, type[StoreError]] = {
+    "SQLITE_BUSY": StoreLockedError,
+    "SQLITE_LOCKED": StoreLockedError,
+    "SQLITE_FULL": StoreFullError,
+    "SQLITE_READONLY": StoreReadOnlyError,
+    "SQLITE_PERM": StoreReadOnlyError,
+    "SQLITE_CANTOPEN": StoreGoneError,
+    "SQLITE_IOERR": StoreGoneError,
+    "SQLITE_CORRUPT": StoreBrokenError,
+    "SQLITE_NOTADB": StoreBrokenError,
+}
+
+_POSTGRESQL: dict[str, type[StoreError]] = {
+    "55P03": StoreLockedError,  # lock_timeout
+    "57014": StoreLockedError,  # statement_timeout
+    "40001": StoreLockedError,
+    "40P01": StoreLockedError,  # deadlock
+    "53100": StoreFullError,
+    "25006": StoreReadOnlyError,
+    "42501": StoreReadOnlyError,
+    "XX001": StoreBrokenError,
+    "XX002": StoreBrokenError,
+}
+
+_NOTHING_THERE = ("no such table", "no such column")
+
+
+def told(fault: BaseException, place: str) -> StoreError:
+    """The error to tell.
+
+    Args:
+        fault: what SQLAlchemy raised.
+        place: where the database is, without a password.
+    """
+    origin = getattr(fault, "orig", None)
+    if isinstance(origin, sqlite3.Error):
+        # An extended code's name begins with the plain one's: SQLITE_IOERR_WRITE.
+        name = getattr(origin, "sqlite_errorname", "")
+        for known, kind in _SQLITE.items():
+            if name == known or name.startswith(f"{known}_"):
+                return kind(place=place)
+        if any(words in str(origin) for words in _NOTHING_THERE):  # the file was replaced
+            return StoreGoneError(place=place)
+    state = getattr(origin, "sqlstate", None)
+    if state is not None and state in _POSTGRESQL:
+        return _POSTGRESQL[state](place=place)
+    if type(origin).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown"):
+        return StoreGoneError(place=place)
+    if type(fault).__name__ == "TimeoutError":  # SQLAlchemy's: all connections are in use
+        return StoreLockedError(place=place)
+    return StoreFaultError(place=place, kind=type(origin or fault).__name__)
