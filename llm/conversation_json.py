@@ -38,13 +38,25 @@ def params_from_json(values: object) -> SamplingParams:
     known = {each.name for each in fields(SamplingParams)}
     usable: dict[str, Any] = {}
     for name in known & values.keys():
-        value = tuple(values[name]) if isinstance(values[name], list) else values[name]
+        value: Any = tuple(values[name]) if isinstance(values[name], list) else values[name]
+        if not _right_kind(name, value):
+            continue
         try:
-            SamplingParams(**{name: value})  # type: ignore[arg-type]
-        except (LLMError, TypeError, ValueError):
+            SamplingParams(**{name: value})
+        except (LLMError, OverflowError):
             continue
         usable[name] = value
     return SamplingParams(**usable)
+
+
+def _right_kind(name: str, value: object) -> bool:
+    """Whether a value is of the kind that the parameter is declared to be."""
+    if name == "stop":
+        return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+    if value is None:
+        return name != "max_tokens"
+    whole = name in ("max_tokens", "seed", "top_k")
+    return isinstance(value, int if whole else int | float) and not isinstance(value, bool)
 
 
 def receipt_to_json(receipt: Receipt) -> dict[str, Any]:
@@ -91,8 +103,8 @@ def error_from_json(values: object) -> LLMError | None:
     known = _kinds().get(kind)
     if known is None or not isinstance(told, Mapping):
         return InternalError(kind=kind or "unknown")
-    error = known(**{str(name): _value(value) for name, value in told.items()})
     try:
+        error = known(**{str(name): _value(value) for name, value in told.items()})
         str(error)
     except Exception:  # noqa: BLE001 - the catalogue's own, for a sentence that lacks its values
         return InternalError(kind=kind)
@@ -138,7 +150,10 @@ def _text(value: object) -> str:
 
 def _number(value: object) -> float | None:
     usable = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if usable and math.isfinite(value) else None  # type: ignore[arg-type]
+    try:
+        return float(value) if usable and math.isfinite(value) else None  # type: ignore[arg-type]
+    except OverflowError:  # a whole number without end
+        return None
 
 
 def _count(value: object) -> int | None:

@@ -47,6 +47,9 @@
     │   ├── StoreNewerError            a newer version of this app made it
     │   └── StoreFaultError            anything else
     ├── ConversationGoneError          deleted meanwhile, or never this person's
+    ├── ImportFileError                no file of conversations that can be read
+    │   ├── ImportTooLargeError
+    │   └── ImportDamagedError
     ├── StalledError                   no text for too long
     ├── QueueFullError
     ├── ShuttingDownError
@@ -403,6 +406,24 @@ class ConversationGoneError(LLMError):
     """It was deleted meanwhile, or never was this person's. Values: none."""
 
     message_id = "error-conversation-gone"
+
+
+class ImportFileError(LLMError):
+    """A file with no conversation in it, or of an unknown kind."""
+
+    message_id = "error-import-file"
+
+
+class ImportTooLargeError(ImportFileError):
+    """Values: limit (MB)."""
+
+    message_id = "error-import-too-large"
+
+
+class ImportDamagedError(ImportFileError):
+    """It is damaged before the first conversation."""
+
+    message_id = "error-import-damaged"
 
 
 class StalledError(LLMError):

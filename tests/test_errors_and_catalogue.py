@@ -52,6 +52,7 @@ SAMPLES: dict[str, str | int | float] = {
     "says": "system role not supported",
     "name": "gpu-1",
     "place": "/data/conversations.sqlite3",
+    "count": 3,
 }
 
 

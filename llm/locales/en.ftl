@@ -47,6 +47,9 @@ error-queue-full = { $limit } questions are waiting already. Try again in a mome
 error-shutting-down = The app is being stopped. Ask again when it is back.
 error-server-tls = The certificate of { $url } can’t be trusted: it may be self-signed, expired or another host’s. Replace it, or name your own authority’s certificate file in SSL_CERT_FILE.
 error-server-no-model = { $url } lists no model. Start the server with one, or name one in STEADY_CHAT_VLLM_MODEL.
+error-import-file = There are no conversations in this file that can be read. Choose an export of Steady Chat, ChatGPT (conversations.json, or the ZIP it came in) or Open WebUI.
+error-import-too-large = The file is larger than { $limit } MB, the most that can be imported. Export fewer conversations at a time.
+error-import-damaged = The file is damaged or was cut short, so nothing in it can be read. Export or download it again.
 reason-not-an-address = it must be an address such as http://127.0.0.1:8000/v1
 reason-answer-too-long = the conversation takes { $prompt_tokens } of the window’s { $limit } tokens, so an answer of up to Max tokens doesn’t fit. Lower Max tokens, or clear the history.
 reason-file-missing = there is no such file
@@ -78,6 +81,23 @@ reason-text-file = it must be the name of a file, given in place of “text”
 reason-needle = it must be text to look for in the question
 reason-not-valid = this value can’t be used
 reason-scripted = the script says so
+reason-import-entry = it isn’t a conversation of Steady Chat, ChatGPT or Open WebUI
+reason-import-no-messages = there are no messages in it
+reason-import-unreadable = it can’t be read
+reason-import-large = it has more than { $limit } million characters
+reason-import-damaged = the file is damaged from here on; nothing after this can be read
+reason-import-packed = this file of the ZIP is damaged or locked with a password
+reason-import-unpacked = the ZIP’s files have more than { $limit } MB unpacked; the rest wasn’t read
+reason-import-many = at most { $limit } conversations of a file are read
+reason-import-branches = its branches repeat too much text
+reason-import-cut = { $count ->
+    [one] a text with more than { $limit } characters was cut
+   *[other] { $count } texts with more than { $limit } characters were cut
+}
+reason-import-left-out = { $count ->
+    [one] a picture, recording or file in it couldn’t be taken along
+   *[other] { $count } pictures, recordings or files in it couldn’t be taken along
+}
 
 ## Page
 app-title = Steady Chat
@@ -202,6 +222,13 @@ step-elapsed = { $seconds } s
 setup-explain = The settings in force. Change one by an environment variable of this name, in a .env file, or in steady_chat.toml without the prefix and in lower case.
 setup-name = Setting
 setup-value = Value
+
+## Export
+export-question = Question
+export-answer = Answer
+export-reasoning = Reasoning
+export-untitled = Conversation
+export-error = Error: { $reason }
 
 ## Reasons: local models
 reason-no-config = the folder has no config.json

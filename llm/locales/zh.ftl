@@ -47,6 +47,9 @@ error-queue-full = 已有 { $limit } 个问题在排队，请稍后再试。
 error-shutting-down = 应用正在停止，等它恢复后再提问。
 error-server-tls = 无法信任 { $url } 的证书：证书可能是自签名的、已过期，或属于其他主机。请更换证书，或用 SSL_CERT_FILE 指定您自己的 CA 证书文件。
 error-server-no-model = { $url } 上没有任何模型。请让服务器加载一个模型，或在 STEADY_CHAT_VLLM_MODEL 中指定模型名称。
+error-import-file = 这个文件里没有可以读取的对话。请选择 Steady Chat、ChatGPT（conversations.json 或包含它的 ZIP）或 Open WebUI 导出的文件。
+error-import-too-large = 文件超过了 { $limit } MB 的导入上限。请分批导出对话。
+error-import-damaged = 文件已损坏或不完整，无法读取其中的内容。请重新导出或下载。
 reason-not-an-address = 应为 http://127.0.0.1:8000/v1 这样的地址
 reason-answer-too-long = 上下文窗口共 { $limit } 个词元，对话已占用 { $prompt_tokens } 个，放不下“最大词元数”那么长的回答。请调低最大词元数，或清空历史。
 reason-file-missing = 文件不存在
@@ -78,6 +81,17 @@ reason-text-file = 应为文件名，并且不能与“text”同时使用
 reason-needle = 应为要在问题中查找的文字，不能为空
 reason-not-valid = 该值无效
 reason-scripted = 脚本就是这样写的
+reason-import-entry = 不是 Steady Chat、ChatGPT 或 Open WebUI 的对话
+reason-import-no-messages = 其中没有消息
+reason-import-unreadable = 无法读取
+reason-import-large = 超过 { $limit } 百万个字符
+reason-import-damaged = 文件从此处起已损坏，后面的内容无法读取
+reason-import-packed = ZIP 中的这个文件已损坏或设有密码
+reason-import-unpacked = ZIP 中的文件解压后超过 { $limit } MB，其余部分未读取
+reason-import-many = 每个文件最多读取 { $limit } 个对话
+reason-import-branches = 其分支重复的文字过多
+reason-import-cut = 其中有 { $count } 段超过 { $limit } 个字符的文字被截断
+reason-import-left-out = 其中有 { $count } 个图片、录音或文件未能导入
 
 ## Page
 app-title = Steady Chat
@@ -192,6 +206,13 @@ step-elapsed = { $seconds } 秒
 setup-explain = 当前生效的设置。可通过同名环境变量、.env 文件，或 steady_chat.toml（去掉前缀并用小写）来修改。
 setup-name = 设置项
 setup-value = 值
+
+## Export
+export-question = 问题
+export-answer = 回答
+export-reasoning = 思考过程
+export-untitled = 对话
+export-error = 错误：{ $reason }
 
 ## Reasons: local models
 reason-no-config = 文件夹里没有 config.json
