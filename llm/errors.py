@@ -357,7 +357,7 @@ class NoAnswerError(ConnectionLostError):
 class StoreError(LLMError):
     """Where conversations are kept. Values: place."""
 
-    message_id = "error-store-gone"
+    message_id = "error-store"
 
 
 class StoreLockedError(StoreError):

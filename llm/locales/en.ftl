@@ -34,6 +34,7 @@ error-server-fault = { $url } reported a fault of its own. Its log has the reaso
 error-server-garbage = What { $url } sends isn’t an OpenAI-compatible answer. Check that the address ends in /v1 and that no login page or proxy is in between.
 error-connection-lost = The connection to { $url } broke off in mid-answer. What had arrived is kept; try again.
 error-no-answer = The connection to { $url } broke off before the answer began. Ask again.
+error-store = Conversations can’t be kept in { $place } right now. The chat goes on, and is saved as soon as that is possible.
 error-store-locked = Something else holds { $place }, so nothing can be saved right now. The chat goes on, and is saved as soon as that is possible.
 error-store-full = The disk with { $place } is full, so nothing can be saved. The chat goes on; make room, and it is saved.
 error-store-read-only = { $place } may only be read, so nothing can be saved. The chat goes on; give this app the right to write there, and it is saved.

@@ -34,6 +34,7 @@ error-server-fault = { $url } 报告了服务器自身的故障。原因见服�
 error-server-garbage = { $url } 返回的内容不符合 OpenAI 兼容协议。请确认地址以 /v1 结尾，并且中间没有登录页或代理。
 error-connection-lost = 回答过程中与 { $url } 的连接断开了。已收到的内容会保留，请重试。
 error-no-answer = 回答开始之前，与 { $url } 的连接就断开了。请重新提问。
+error-store = 目前无法把对话保存到 { $place }。对话可以继续，一旦可用就会保存。
 error-store-locked = { $place } 正被占用，暂时无法保存。对话可以继续，一旦可用就会保存。
 error-store-full = { $place } 所在的磁盘已满，无法保存。对话可以继续；腾出空间后会自动保存。
 error-store-read-only = { $place } 只能读取，无法保存。对话可以继续；请给本应用写入权限，之后会自动保存。
