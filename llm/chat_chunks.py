@@ -10,7 +10,7 @@ and `transformers serve` were seen to send.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from llm.reasoning import ReasoningSplitter
@@ -24,6 +24,9 @@ _REASONING = ("reasoning_content", "reasoning")
 class ChunkReader:
     """Reads one stream's chunks in order, and remembers what they said beside text.
 
+    Args:
+        goes_on: the server goes on with an answer's text: tags in it are text.
+
     Attributes:
         finish_reason: the server's own word, None until it came.
         usage: the newest counts.
@@ -31,12 +34,16 @@ class ChunkReader:
         error: the error object that a chunk was, where one was.
     """
 
+    goes_on: InitVar[bool] = False
     finish_reason: str | None = None
     usage: Usage = field(default_factory=Usage)
     text_seen: bool = False
     error: Mapping[str, Any] | None = None
     _halves: dict[DeltaKind, str] = field(default_factory=dict)
-    _splitter: ReasoningSplitter = field(default_factory=ReasoningSplitter)
+    _splitter: ReasoningSplitter = field(init=False)
+
+    def __post_init__(self, goes_on: bool) -> None:
+        self._splitter = ReasoningSplitter(goes_on=goes_on)
 
     def read(self, chunk: object) -> Iterator[Delta]:
         """The chunk's text and reasoning; never half a character.

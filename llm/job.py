@@ -39,11 +39,11 @@ class Snapshot:
     Args:
         version: grows with every change; what `wait` compares.
         phase: waiting for a slot, reading the prompt (prefill), answering (decode), or done.
-        text: all of the answer so far.
+        text: all of the answer so far, with what stood before it was gone on with.
         reasoning: all of the thinking so far.
         finish: why it ended; only when done.
         error: what went wrong; only when done with reason `error`.
-        ttft_s: seconds from the slot to the first text or reasoning; None before.
+        ttft_s: seconds from the slot to the first new text or reasoning; None before.
         thinking: whether reasoning is what comes now; no more once the answer has begun.
         reasoning_s: seconds from the first reasoning to the answer's first text, or as far as it
             has come; None without reasoning.
@@ -103,6 +103,8 @@ class GenerationJob:
             the end before anybody is shown it. Its failures are logged and change nothing.
         idle_limit_s: without new text for this long, after the first, the answer is ended.
         on_end: called once, after done was published.
+        start_text: the answer's text so far, where `request` asks to go on with it. Every
+            snapshot's text begins with it; the times are those of what is new.
 
     Thread-safety: every public method may be called from any thread.
     """
@@ -117,6 +119,7 @@ class GenerationJob:
         save: AnswerSink,
         idle_limit_s: float = 60.0,
         on_end: Callable[[GenerationJob], None] = lambda job: None,
+        start_text: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.conversation_id = conversation_id
@@ -130,9 +133,10 @@ class GenerationJob:
         self._cancel = CancelToken()
         self._changed = threading.Condition()
         self._saving = threading.Lock()  # one save after the other; taken before _changed
-        self._state = Snapshot()
+        self._state = Snapshot(text=start_text)
         self._version = 0  # ahead of the state's where pieces came since
-        self._text, self._reasoning = _Growing(), _Growing()
+        self._start_text = start_text
+        self._text, self._reasoning = _Growing(start_text), _Growing()
         self._half_pair = ""
         self._ending = False
         self._created_s = clock()
@@ -305,11 +309,11 @@ class GenerationJob:
             self._changed.notify_all()
 
     def _recast(self, now: float) -> None:
-        """All text so far turned out to be reasoning. Called with the lock held."""
+        """All new text so far turned out to be reasoning. Called with the lock held."""
         if self._first_s is None:
             return
-        self._reasoning.append(self._text.whole())
-        self._text = _Growing()
+        self._reasoning.append(self._text.whole().removeprefix(self._start_text))
+        self._text = _Growing(self._start_text)
         self._thinking_from_s, self._thought_at_s = self._first_s, now
         self._version += 1
         self._changed.notify_all()
@@ -401,8 +405,8 @@ class GenerationJob:
 class _Growing:
     """A text that grows piece by piece and is joined only when somebody looks."""
 
-    def __init__(self) -> None:
-        self._parts = [""]
+    def __init__(self, start: str = "") -> None:
+        self._parts = [start]
 
     def append(self, piece: str) -> None:
         self._parts.append(piece)

@@ -22,6 +22,7 @@ from llm.reasoning import ReasoningSplitter, opened_at_the_end
 from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, Usage
 
 _TAG_TOKENS = 32  # more than any opening tag and the white space after it has
+_MARK = "[the-answer-goes-on-here]"
 
 _running = threading.local()
 """The streamer of the answer that this thread generates."""
@@ -30,17 +31,39 @@ _running = threading.local()
 def encode(loaded: LoadedModel, messages: tuple[Message, ...]) -> Any:
     """Messages to model inputs by the model's chat template: ids and mask of shape (1, T).
 
+    An assistant's text at the end is gone on with: the prompt ends with its last character.
+
     Raises:
         InvalidRequestError: the template refuses these messages.
     """
     turns = [{"role": message.role, "content": message.content} for message in messages]
     try:
+        if turns and turns[-1]["role"] == "assistant":
+            prompt = _unfinished(loaded.tokenizer, turns)
+            return loaded.tokenizer(prompt, add_special_tokens=False, return_tensors="pt")
         return loaded.tokenizer.apply_chat_template(
             turns, add_generation_prompt=True, return_dict=True, return_tensors="pt"
         )
     except jinja2.TemplateError as error:
         reason = Reason("reason-template-refuses", {"says": str(error)})
         raise InvalidRequestError(reason=reason) from error
+
+
+def _unfinished(tokenizer: Any, turns: list[dict[str, str]]) -> str:
+    """The rendered prompt, cut after the last message's text.
+
+    transformers' own `continue_final_message` takes away white space at the text's end where the
+    template trims messages: behind a mark without any it stays. A template that shows no answer
+    at the end is given the text after its generation prompt.
+    """
+    *before, last = turns
+    marked = {**last, "content": last["content"] + _MARK}
+    rendered = str(tokenizer.apply_chat_template([*before, marked], tokenize=False))
+    prompt, mark, _ = rendered.rpartition(_MARK)
+    if mark:
+        return prompt
+    rendered = tokenizer.apply_chat_template(before, add_generation_prompt=True, tokenize=False)
+    return f"{rendered}{last['content']}"
 
 
 def generate(
@@ -59,8 +82,11 @@ def generate(
     prompt_tokens = int(inputs["input_ids"].shape[1])
     room = _room(loaded.context_tokens, prompt_tokens)
     limit = min(request.params.max_tokens, room) if room is not None else request.params.max_tokens
-    streamer = BoundedTextStreamer(loaded.tokenizer, stop=request.params.stop, ends=loaded.eos_ids)
-    splitter = ReasoningSplitter(_opened(loaded, inputs["input_ids"]))
+    goes_on = bool((request.start_text or "").strip())
+    streamer = BoundedTextStreamer(
+        loaded.tokenizer, stop=request.params.stop, ends=loaded.eos_ids, goes_on=goes_on
+    )
+    splitter = ReasoningSplitter(_opened(loaded, inputs["input_ids"]), goes_on=goes_on)
     worker = threading.Thread(
         target=_work,
         args=(loaded, request, inputs.to(loaded.device), limit, streamer),

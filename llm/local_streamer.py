@@ -26,6 +26,7 @@ CAPACITY = 64
 # nothing after twice as many will never be a character.
 _MAX_PENDING = 8
 _KEPT_PENDING = 3
+_CONTEXT = 4  # ids of a text that is gone on with: enough for a space to be one between words
 
 
 class GenerationStopped(Exception):  # noqa: N818 - it ends generate(), it is not a failure
@@ -74,6 +75,16 @@ class IncrementalDecoder:
                 self._ids += kept
         return new.replace(REPLACEMENT, "")
 
+    def follow(self, ids: Sequence[int]) -> None:
+        """Go on after these ids: tokenizers drop the space before a text's first word only."""
+        context: list[int] = []
+        for count in range(_CONTEXT, _CONTEXT + _KEPT_PENDING + 1):
+            context = list(ids[-count:])
+            # One that begins with the rest of a character can spoil what comes after it.
+            if not self._decode(context).startswith(REPLACEMENT):
+                break
+        self._start_window(context)
+
     def _start_window(self, context: list[int]) -> None:
         self._ids = context
         self._context = len(context)
@@ -120,6 +131,7 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
         stop: strings before which the answer ends; `put` then raises `GenerationStopped` at the
             token that completes one.
         ends: ids that end an answer, and are never part of its text.
+        goes_on: the prompt ends with the text that the answer goes on with.
     """
 
     def __init__(
@@ -128,12 +140,14 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
         capacity: int = CAPACITY,
         stop: tuple[str, ...] = (),
         ends: Sequence[int] = (),
+        goes_on: bool = False,
     ) -> None:
         super().__init__(tokenizer, skip_prompt=True)
         self.next_tokens_are_prompt: bool = True
         self.generated_tokens = 0
         self.last_token: int | None = None
         self._decoder = decoder_for(tokenizer)
+        self._goes_on = goes_on
         self._cutter = StopStrings(stop)
         self._tags = reasoning_tags(tokenizer, ends)
         self._capacity = capacity
@@ -152,7 +166,7 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
         return self._cutter.found
 
     def put(self, value: Any) -> None:
-        """Take the prompt (ignored) or newly generated ids, a tensor of shape (B,) with B = 1.
+        """Take the prompt (not part of the answer) or newly generated ids, a tensor of shape (B,) with B = 1.
 
         Raises:
             GenerationStopped: the answer is no longer wanted, or a stop string came.
@@ -164,6 +178,8 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
             raise ValueError("BoundedTextStreamer streams one sequence")
         if self.next_tokens_are_prompt:
             self.next_tokens_are_prompt = False
+            if self._goes_on:
+                self._decoder.follow(value.reshape(-1).tolist())
             return
         for token_id in value.reshape(-1).tolist():
             self.generated_tokens += 1

@@ -60,13 +60,15 @@ class ReasoningSplitter:
 
     Args:
         opened: the opening tag that the prompt ended with; "" where it ended otherwise.
+        goes_on: it goes on with an answer's text, where no reasoning begins any more: tags are
+            text, and an opening one that the prompt ends with is the answer's own.
     """
 
-    def __init__(self, opened: str = "") -> None:
-        self._state: Literal["start", "reasoning", "text"] = "start"
+    def __init__(self, opened: str = "", *, goes_on: bool = False) -> None:
+        self._state: Literal["start", "reasoning", "text"] = "text" if goes_on else "start"
         self._closing = TAGS.get(opened, "")
         self._held = ""
-        self._said: list[str] | None = [] if not opened else None
+        self._said: list[str] | None = None if opened or goes_on else []
         """The text so far, while all of it may still turn out to be reasoning."""
         self._apart = False
 

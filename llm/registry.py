@@ -67,6 +67,7 @@ class JobRegistry:
         *,
         save: AnswerSink,
         on_end: Callable[[GenerationJob], None] = lambda job: None,
+        start_text: str = "",
     ) -> GenerationJob:
         """Ask; the answer begins as soon as the backend has a slot.
 
@@ -74,6 +75,7 @@ class JobRegistry:
 
         Args:
             on_end: called after the job's end was published and its place was given away.
+            start_text: as in `GenerationJob`.
 
         Raises:
             QueueFullError: too many are waiting.
@@ -101,6 +103,7 @@ class JobRegistry:
                 save=save,
                 idle_limit_s=self._idle_limit_s,
                 on_end=ended,
+                start_text=start_text,
                 clock=self._clock,
             )
             self._jobs[conversation_id] = job

@@ -67,15 +67,19 @@ class Script:
             allowed = ", ".join(sorted(error_kinds()))
             raise WrongValueError(Reason("reason-one-of", {"allowed": allowed}), "fail_kind")
 
-    def pieces(self, question: str) -> Iterator[tuple[DeltaKind, str]]:
-        """The answer to `question`, split; joined again it is the whole."""
-        parts: tuple[tuple[DeltaKind, str], ...] = (
-            ("reasoning", self.reasoning),
-            ("text", self.text),
+    def pieces(self, question: str, said_chars: int = 0) -> Iterator[tuple[DeltaKind, str]]:
+        """The answer to `question`, split; joined again it is the whole.
+
+        Args:
+            said_chars: so much of the text was said before; with any, the reasoning was too.
+        """
+        parts: tuple[tuple[DeltaKind, str, int], ...] = (
+            ("reasoning", "" if said_chars else self.reasoning, 0),
+            ("text", self.text, said_chars),
         )
-        for kind, text in parts:
+        for kind, text, said in parts:
             filled = text.replace("{question}", question)
-            for piece in _split(filled, self.chunk_chars):
+            for piece in _split(filled[said:], self.chunk_chars):
                 yield kind, piece
 
     def failure(self) -> LLMError:

@@ -47,7 +47,7 @@ DEMO_ZH = replace(DEMO, text=demo_answers.CHINESE)
 
 
 class ScriptedBackend:
-    """Says what its scripts say.
+    """Says what its scripts say; asked to go on with a text, what comes after as many characters.
 
     Thread-safety: every method may be called from any thread; `stream` runs on its caller's.
 
@@ -177,7 +177,7 @@ class ScriptedBackend:
         last_kind: DeltaKind = "text"
         reason: Literal["stop", "length", "abort"] = script.finish_reason
         wake.wait(max(0.0, first_at_s - now_s()))
-        for kind, piece in script.pieces(question):
+        for kind, piece in script.pieces(question, len(request.start_text or "")):
             # Each piece has its own hour, so that the pace doesn't drift; a late one is not
             # waited for, so that a reader who was slow catches up.
             if (ahead_s := first_at_s + told * interval_s - now_s()) > 0:

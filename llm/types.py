@@ -124,6 +124,8 @@ def _require(
 class GenerationRequest:
     """All that a backend needs to answer: the messages, oldest first, and the parameters.
 
+    Where the last message is the assistant's, the backend goes on with that very text.
+
     Args:
         model: which of the backend's models is asked; empty leaves it to the backend.
     """
@@ -132,6 +134,12 @@ class GenerationRequest:
     params: SamplingParams = SamplingParams()
     model: str = ""
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def start_text(self) -> str | None:
+        """The answer as far as it stands, to be gone on with; None asks for a new one."""
+        last = self.messages[-1] if self.messages else None
+        return last.content if last is not None and last.role == "assistant" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +307,7 @@ class Backend(Protocol):
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
         """The prompt's tokens, exactly as the model will be given it.
 
-        None where that can't be had. May take as long as a small request to a server; `cancel`
+        With the text that is gone on with. None where that can't be had. May take as long as a small request to a server; `cancel`
         ends it. Never raises.
         """
         ...
@@ -312,6 +320,12 @@ class Backend(Protocol):
         A backend that is not ready yet gets ready first, on the caller's thread. After `cancel`
         the iterator ends within one token with `Finish("abort")` and frees what it holds; closing
         or dropping the iterator does the same.
+
+        A request that ends with the assistant's text asks to go on with it: in the middle of a
+        word, after white space, wherever it was cut. The deltas carry only what is new, and
+        joined to that text they make one answer without a seam. `max_tokens`, `stop` and the
+        counted completion tokens are about what is new. A server that can't go on answers as it
+        can.
 
         Raises:
             LLMError: and nothing else, whatever the vendor raised.

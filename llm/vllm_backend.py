@@ -19,6 +19,7 @@ from llm.errors import (
     InternalError,
     LLMError,
     NoAnswerError,
+    NotAllowedError,
     ServerFaultError,
     ServerGarbageError,
     ServerHostUnknownError,
@@ -33,6 +34,7 @@ from llm.errors import (
 from llm.loop_thread import Handover, LoopThread
 from llm.model_list import ModelInfo
 from llm.prefill_speed import PrefillSpeed
+from llm.repeated_start import RepeatedStart
 from llm.server_errors import only_the_answer_is_too_long, said_s
 from llm.server_state import ServerState, may_come, spoken
 from llm.stop_strings import StopStrings
@@ -69,6 +71,12 @@ _STOP_FOUND_S = 0.2  # for the usage, where a stop string was found here
 _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
 _FREE_WITHIN_S = 1.0
 _MOST_AMENDMENTS = 3
+# Source: vLLM's and SGLang's chat requests. Both or neither: without a prompt for a new answer,
+# and the last one closed, a model has no turn.
+_GO_ON = {"add_generation_prompt": False, "continue_final_message": True}
+# Source: llama.cpp, which else refuses to go on where the template could open a thought: "Assistant
+# response prefill is incompatible with enable_thinking".
+_NO_THOUGHT = "enable_thinking"
 _TURN_CHUNKS = 16  # then other requests, and a cancel, have a turn: buffered chunks never wait
 # Not a refused key: gateways refuse it for one model (403). Looking up the models tells.
 _UNUSABLE = (ServerHostUnknownError, ServerTlsError)
@@ -82,6 +90,9 @@ def _respell(body: dict[str, Any], name: str) -> bool:
         body["max_completion_tokens"] = body.pop(name)
     elif name == "stream_options":
         del body[name]  # the token counts are lost, the answer isn't
+    elif name in _GO_ON:
+        for flag in _GO_ON:
+            body.pop(flag, None)  # some go on without, others answer anew
     else:
         return False
     return True
@@ -192,16 +203,17 @@ class VllmBackend:
         except RuntimeError:
             raise ShuttingDownError() from None
         forget = cancel.on_cancel(errand.cancel)
+        repeated = RepeatedStart(request.start_text or "")
         cut = StopStrings(request.params.stop)
         try:
             while not cut.found and (piece := pieces.get()) is not None and not cancel.cancelled:
-                yield from _before(cut, piece)
+                yield from _new(repeated, cut, piece)
             # What is held back belongs to the loop's task until that has ended.
             over = not cut.found and pieces.wait_for_end(_FREE_WITHIN_S)
             if attempts and over:
                 for piece in attempts[-1].rest():
-                    yield from _before(cut, piece)
-            if held := cut.flush():
+                    yield from _new(repeated, cut, piece)
+            if held := cut.push(repeated.flush()) + cut.flush():
                 yield Delta(held)
             if cut.found:  # the server gave out what it should have ended before
                 pieces.wait_for_end(_STOP_FOUND_S)
@@ -295,7 +307,7 @@ class VllmBackend:
     def _body(self, request: GenerationRequest) -> dict[str, Any]:
         """The request as JSON, but for the model. What is left out isn't sent."""
         body: dict[str, Any] = {
-            "messages": _told(request),
+            **_conversation(request),
             "stream": True,
             "stream_options": {"include_usage": True},
             **request.params.given(),
@@ -324,6 +336,10 @@ class VllmBackend:
             changed = [name for name in error.parameters if _respell(body, name)]
             self._refused.update(changed)
             return bool(changed)
+        if isinstance(error, NotAllowedError) and _NO_THOUGHT in str(error.values["reason"]):
+            unasked = request.start_text is not None and "chat_template_kwargs" not in body
+            body["chat_template_kwargs"] = {_NO_THOUGHT: False}
+            return unasked
         return False
 
     async def _read(
@@ -334,7 +350,9 @@ class VllmBackend:
         attempts: list[ChunkReader],
     ) -> Finish:
         """Send one request and hand over its pieces."""
-        reader = ChunkReader()
+        # A server that was told nothing of going on may answer anew, with another thought.
+        told = "continue_final_message" in body
+        reader = ChunkReader(goes_on=told and bool((request.start_text or "").strip()))
         attempts.append(reader)
         now_s = asyncio.get_running_loop().time
         sent_s, first_s = now_s(), 0.0
@@ -385,7 +403,7 @@ class VllmBackend:
 
     async def _count(self, model: str, request: GenerationRequest) -> int | None:
         try:
-            tokens = await self._client.count_tokens(model, _told(request))
+            tokens = await self._client.count_tokens(model, _conversation(request))
         except LLMError:
             return None
         if tokens is not None and tokens > _MOST_COUNTED + 2 * sum(
@@ -413,7 +431,9 @@ class VllmBackend:
         self._state.end_probe()
 
 
-def _before(stop: StopStrings, piece: Delta | Notice) -> Iterator[Delta | Notice]:
+def _new(
+    repeated: RepeatedStart, stop: StopStrings, piece: Delta | Notice
+) -> Iterator[Delta | Notice]:
     """What may be given out of a piece: some servers give out the stop string as well."""
     if isinstance(piece, Notice):
         yield piece
@@ -421,9 +441,11 @@ def _before(stop: StopStrings, piece: Delta | Notice) -> Iterator[Delta | Notice
         if held := stop.flush():
             yield Delta(held)
         yield piece
-    elif text := stop.push(piece.text):
+    elif text := stop.push(repeated.push(piece.text)):
         yield piece if text == piece.text else Delta(text)
 
 
-def _told(request: GenerationRequest) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.content} for message in request.messages]
+def _conversation(request: GenerationRequest) -> dict[str, Any]:
+    """The messages as JSON, and that the last one is gone on with, where it is the assistant's."""
+    told = [{"role": message.role, "content": message.content} for message in request.messages]
+    return {"messages": told} if request.start_text is None else {"messages": told, **_GO_ON}

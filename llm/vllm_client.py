@@ -94,8 +94,11 @@ class VllmClient:
             raise ServerGarbageError(url=self.url)
         return models
 
-    async def count_tokens(self, model: str, messages: list[dict[str, str]]) -> int | None:
+    async def count_tokens(self, model: str, conversation: Mapping[str, object]) -> int | None:
         """The prompt's tokens by the server's own tokenizer; None where it has no such route.
+
+        Args:
+            conversation: the messages, and whether the last is gone on with, as `open` is told.
 
         Source: vLLM's `/tokenize`, which stands beside `/v1`, not under it.
 
@@ -103,7 +106,7 @@ class VllmClient:
             LLMError: and nothing else.
         """
         url = self.url.removesuffix("/v1") + "/tokenize"
-        body = {"model": model, "messages": messages, "add_generation_prompt": True}
+        body = {"model": model, "add_generation_prompt": True, **conversation}
         try:
             told = await self._connected().post(
                 url, cast_to=object, body=body, options=self._options()
