@@ -26,6 +26,8 @@ class ChunkReader:
 
     Args:
         goes_on: the server goes on with an answer's text: tags in it are text.
+        trimmed: white space at that text's end which the model wasn't shown: as far as it comes
+            again, it is left out.
 
     Attributes:
         finish_reason: the server's own word, None until it came.
@@ -35,6 +37,7 @@ class ChunkReader:
     """
 
     goes_on: InitVar[bool] = False
+    trimmed: str = ""
     finish_reason: str | None = None
     usage: Usage = field(default_factory=Usage)
     text_seen: bool = False
@@ -70,7 +73,7 @@ class ChunkReader:
                         self._splitter.told_apart()
                         yield Delta(whole, "reasoning")
                     else:
-                        yield from self._splitter.push(whole)
+                        yield from self._splitter.push(self._untrimmed(whole))
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self.finish_reason = reason
@@ -82,6 +85,14 @@ class ChunkReader:
     def finish(self) -> FinishReason:
         """The finish reason in this app's words; what it has no word for is a stop."""
         return "length" if self.finish_reason == "length" else "stop"
+
+    def _untrimmed(self, text: str) -> str:
+        """The text after what stands already of `trimmed`."""
+        while self.trimmed and text.startswith(self.trimmed[0]):
+            self.trimmed, text = self.trimmed[1:], text[1:]
+        if text:
+            self.trimmed = ""
+        return text
 
     def _read_usage(self, usage: object) -> None:
         if isinstance(usage, Mapping):

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit, urlunsplit
 
+from llm import going_on
 from llm.errors import (
     ConnectionLostError,
     ContextOverflowError,
@@ -66,10 +67,7 @@ _PROMPT = (
     re.compile(r"prompt \(length (\d{1,12})\)", re.IGNORECASE),
     re.compile(r"requested (\d{1,12}) tokens", re.IGNORECASE),
 )
-_NAMEABLE = (
-    *OPTIONAL_PARAMS,
-    *("stream_options", "add_generation_prompt", "continue_final_message"),
-)
+_NAMEABLE = (*OPTIONAL_PARAMS, "stream_options", *going_on.FIELDS)
 # Source: OpenAI's newer models. Other complaints about max_tokens are about its value.
 _OTHER_LIMIT = re.compile(r"\buse\W+max_completion_tokens", re.IGNORECASE)
 # Source: OpenAI's error code; llama.cpp's error type (tools/server/README.md) and its numbers.

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from llm import going_on
 from llm.chat_chunks import ChunkReader
 from llm.errors import (
     ConnectionLostError,
@@ -31,6 +32,7 @@ from llm.errors import (
     ShuttingDownError,
     StalledError,
 )
+from llm.going_on import TrimmingTemplates, conversation
 from llm.loop_thread import Handover, LoopThread
 from llm.model_list import ModelInfo
 from llm.prefill_speed import PrefillSpeed
@@ -71,9 +73,6 @@ _STOP_FOUND_S = 0.2  # for the usage, where a stop string was found here
 _AFTER_FINISH_S = 2.0  # for the usage, once the answer itself has ended
 _FREE_WITHIN_S = 1.0
 _MOST_AMENDMENTS = 3
-# Source: vLLM's and SGLang's chat requests. Both or neither: without a prompt for a new answer,
-# and the last one closed, a model has no turn.
-_GO_ON = {"add_generation_prompt": False, "continue_final_message": True}
 # Source: llama.cpp, which else refuses to go on where the template could open a thought: "Assistant
 # response prefill is incompatible with enable_thinking".
 _NO_THOUGHT = "enable_thinking"
@@ -90,8 +89,8 @@ def _respell(body: dict[str, Any], name: str) -> bool:
         body["max_completion_tokens"] = body.pop(name)
     elif name == "stream_options":
         del body[name]  # the token counts are lost, the answer isn't
-    elif name in _GO_ON:
-        for flag in _GO_ON:
+    elif name in going_on.FIELDS:
+        for flag in going_on.FIELDS:
             body.pop(flag, None)  # some go on without, others answer anew
     else:
         return False
@@ -142,6 +141,7 @@ class VllmBackend:
         self.url = self._client.url
         self._model = model
         self._refused: set[str] = set()  # fields of the body that this server doesn't know
+        self._templates = TrimmingTemplates(self._client)
         self._speeds: dict[str, PrefillSpeed] = {}
         self._count_again_s = 0.0  # not before: the server can't count, or takes too long
         self._connect_timeout_s = connect_timeout_s
@@ -289,16 +289,17 @@ class VllmBackend:
         body = self._body(request)
         try:
             body["model"] = request.model or self._state.model or await self._look_up(_LOOK_UP_S)
+            trimmed = await self._templates.trimmed(body["model"], request)
             for _ in range(_MOST_AMENDMENTS):
                 try:
-                    return await self._read(request, body, pieces, attempts)
+                    return await self._read(request, body, trimmed, pieces, attempts)
                 except LLMError as error:
                     model = body["model"]
                     if attempts[-1].text_seen or not await self._amend(request, body, error):
                         raise
                     if body["model"] != model:
                         await pieces.put(Notice(None, self.server, spoken(body["model"])))
-            return await self._read(request, body, pieces, attempts)
+            return await self._read(request, body, trimmed, pieces, attempts)
         except LLMError as error:
             if isinstance(error, _UNUSABLE) or may_come(error):
                 self._state.fails(error)
@@ -307,7 +308,7 @@ class VllmBackend:
     def _body(self, request: GenerationRequest) -> dict[str, Any]:
         """The request as JSON, but for the model. What is left out isn't sent."""
         body: dict[str, Any] = {
-            **_conversation(request),
+            **conversation(request),
             "stream": True,
             "stream_options": {"include_usage": True},
             **request.params.given(),
@@ -346,13 +347,15 @@ class VllmBackend:
         self,
         request: GenerationRequest,
         body: dict[str, Any],
+        trimmed: str,
         pieces: Handover[Delta | Notice, Finish],
         attempts: list[ChunkReader],
     ) -> Finish:
         """Send one request and hand over its pieces."""
         # A server that was told nothing of going on may answer anew, with another thought.
-        told = "continue_final_message" in body
-        reader = ChunkReader(goes_on=told and bool((request.start_text or "").strip()))
+        told = going_on.FIELDS.keys() <= body.keys()
+        goes_on = told and bool((request.start_text or "").strip())
+        reader = ChunkReader(goes_on=goes_on, trimmed=trimmed)
         attempts.append(reader)
         now_s = asyncio.get_running_loop().time
         sent_s, first_s = now_s(), 0.0
@@ -403,7 +406,7 @@ class VllmBackend:
 
     async def _count(self, model: str, request: GenerationRequest) -> int | None:
         try:
-            tokens = await self._client.count_tokens(model, _conversation(request))
+            tokens = await self._client.count_tokens(model, conversation(request))
         except LLMError:
             return None
         if tokens is not None and tokens > _MOST_COUNTED + 2 * sum(
@@ -443,9 +446,3 @@ def _new(
         yield piece
     elif text := stop.push(repeated.push(piece.text)):
         yield piece if text == piece.text else Delta(text)
-
-
-def _conversation(request: GenerationRequest) -> dict[str, Any]:
-    """The messages as JSON, and that the last one is gone on with, where it is the assistant's."""
-    told = [{"role": message.role, "content": message.content} for message in request.messages]
-    return {"messages": told} if request.start_text is None else {"messages": told, **_GO_ON}

@@ -46,7 +46,16 @@ class Exchange:
 
     @property
     def question(self) -> str:
-        return str(self.body["messages"][-1]["content"]) if self.body.get("messages") else ""
+        """The last message, but for an answer that is to go on."""
+        messages = [m for m in self.body.get("messages") or [] if m["role"] != "assistant"]
+        return str(messages[-1]["content"]) if messages else ""
+
+    @property
+    def given(self) -> str | None:
+        """The answer's text that is to be gone on with, by vLLM's fields; None for a new one."""
+        last = (self.body.get("messages") or [{}])[-1]
+        wanted = self.body.get("continue_final_message") and last.get("role") == "assistant"
+        return str(last["content"]) if wanted else None
 
     async def raw(self, data: bytes) -> None:
         """Send bytes as they are."""
@@ -122,13 +131,14 @@ def usage_chunk(prompt: int, completion: int) -> dict[str, Any]:
 
 
 def saying(pieces: Iterable[str], *, gap_s: float = 0.0, finish: str | None = "stop") -> Handler:
-    """A handler that behaves: role first, pieces, finish, usage, [DONE]; honours max_tokens, stop."""
+    """A handler that behaves: role first, pieces, finish, usage, [DONE]; honours max_tokens, stop,
+    and goes on with a text where it is told to."""
     all_told = tuple(pieces)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.head()
         await exchange.event(chunk({"role": "assistant", "content": ""}))
-        told = before(all_told, exchange.body.get("stop") or [])
+        told = before(after(exchange.given or "", all_told), exchange.body.get("stop") or [])
         limit = exchange.body.get("max_tokens") or len(told)
         for piece in told[:limit]:
             await exchange.say(piece)
@@ -140,6 +150,15 @@ def saying(pieces: Iterable[str], *, gap_s: float = 0.0, finish: str | None = "s
         await exchange.end()
 
     return handler
+
+
+def after(given: str, pieces: tuple[str, ...]) -> tuple[str, ...]:
+    """The pieces but for as many characters as were given, and but for empty ones."""
+    left, kept = len(given), []
+    for piece in pieces:
+        kept.append(piece[left:])
+        left = max(0, left - len(piece))
+    return tuple(piece for piece in kept if piece)
 
 
 def before(pieces: tuple[str, ...], stop: list[str]) -> tuple[str, ...]:

@@ -57,6 +57,11 @@ class Case(ABC):
     tricky_is_said = True
     refused: frozenset[str] = frozenset()
     """Parameters that whatever answers doesn't take."""
+    goes_on = True
+    """Whether whatever answers can go on with a text that was cut."""
+    has_tokens = False
+    """Whether a model reads the text that it goes on with: cut between other tokens than it chose
+    by itself, it may say something else."""
 
     @abstractmethod
     def failing(self) -> GenerationRequest:
@@ -153,6 +158,7 @@ class PatientCase(VllmCase):
 
 class LocalCase(Case):
     tricky_is_said = False  # its weights are random
+    has_tokens = True
 
     def __init__(self, folder: Path, data_dir: Path) -> None:
         from llm.local_backend import LocalBackend, LocalOptions
@@ -175,6 +181,7 @@ class RealCase(Case):
     """A real server with a real model, which can't be told what to say."""
 
     tricky_is_said = False
+    has_tokens = True
 
     def thinking(self, *, closed: bool = True) -> GenerationRequest:
         pytest.skip("its model doesn't reason")
@@ -195,6 +202,7 @@ class RealVllmCase(RealCase):
 
 class TransformersServeCase(RealCase):
     refused = frozenset({"top_k", "min_p", "repetition_penalty"})
+    goes_on = False  # it always opens a new turn, and refuses the fields that ask it not to
 
     def __init__(self, server: RealServer) -> None:
         self.model = Path(server.model).name  # it goes by its folder's whole path
@@ -253,6 +261,15 @@ def ask(
 ) -> GenerationRequest:
     params = SamplingParams(temperature=temperature, max_tokens=max_tokens, seed=7, stop=stop)
     return GenerationRequest((Message("user", question),), params)
+
+
+def going_on(request: GenerationRequest, text: str, *, max_tokens: int) -> GenerationRequest:
+    """The request for what comes after that text in the request's answer."""
+    return replace(
+        request,
+        messages=(*request.messages, Message("assistant", text)),
+        params=replace(request.params, max_tokens=max_tokens),
+    )
 
 
 def text_of(items: list[Delta | Notice | Finish]) -> str:
@@ -378,6 +395,58 @@ def test_characters_arrive_whole(case: Case) -> None:
     assert_is_an_answer(items)
     if case.tricky_is_said:
         assert text_of(items) == TRICKY
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3, 4, 7])
+def test_an_answer_that_was_cut_goes_on_without_a_seam(case: Case, tokens: int) -> None:
+    request = ask("hello there", max_tokens=24)
+    whole = text_of(list(case.backend.stream(request, CancelToken())))
+    cut = replace(request, params=replace(request.params, max_tokens=tokens))
+    start = text_of(list(case.backend.stream(cut, CancelToken())))
+    assert whole.startswith(start)
+    rest = going_on(request, start, max_tokens=24 - tokens)
+    items = list(case.backend.stream(rest, CancelToken()))
+    finish = assert_is_an_answer(items)
+    assert finish.usage.completion_tokens is not None
+    assert finish.usage.completion_tokens <= 24 - tokens
+    if case.goes_on and cut_between_its_tokens(case, request, start, tokens):
+        assert start + text_of(items) == whole
+    elif tokens <= 2:
+        assert not (case.goes_on and case.has_tokens), "no cut came between its tokens"
+
+
+def cut_between_its_tokens(case: Case, request: GenerationRequest, start: str, tokens: int) -> bool:
+    """Whether the model reads the text as just the tokens that it had chosen."""
+    if not case.has_tokens:
+        return True
+    counts = [
+        case.backend.count_tokens(going_on(request, text, max_tokens=1), CancelToken())
+        for text in ("", start)
+    ]
+    assert counts[0] is not None
+    assert counts[1] is not None
+    return counts[1] - counts[0] == tokens
+
+
+@pytest.mark.parametrize("tail", ["", " ", "\n\n", "    ", "wor", "你好", "🙂", "`", "<thi"])
+def test_it_goes_on_whatever_the_text_ends_in(case: Case, tail: str) -> None:
+    start = f"As I said before, {tail}"
+    request = going_on(ask("hello there"), start, max_tokens=8)
+    items = list(case.backend.stream(request, CancelToken()))
+    assert_is_an_answer(items)
+    assert {item.kind for item in items if isinstance(item, Delta)} == {"text"}
+    assert not text_of(items).startswith(start)
+
+
+def test_stop_strings_are_looked_for_in_what_is_new(case: Case) -> None:
+    request = ask("hello there", max_tokens=30)
+    start = text_of(list(case.backend.stream(request, CancelToken())))[:5]
+    rest_of = going_on(request, start, max_tokens=20)
+    rest = text_of(list(case.backend.stream(rest_of, CancelToken())))
+    over_the_seam = start[-2:] + rest[:2]
+    params = replace(rest_of.params, stop=(over_the_seam,))
+    items = list(case.backend.stream(replace(rest_of, params=params), CancelToken()))
+    assert text_of(items) == rest.partition(over_the_seam)[0]
 
 
 def test_reasoning_comes_before_the_answer_and_apart_from_it(case: Case) -> None:

@@ -75,6 +75,25 @@ def test_the_question_and_the_system_prompt_always_stay() -> None:
     assert fitted.request.messages == (request.messages[0], request.messages[-1])
 
 
+@pytest.mark.parametrize("window", [200, 300, 1000])
+def test_an_answer_that_goes_on_stays_whole_with_its_question(window: int) -> None:
+    start = Message("assistant", "s" * 400)
+    asked = conversation(10, system="Be brief.")
+    request = GenerationRequest((*asked.messages, start), asked.params)
+    fitted = fitted_into(window, request)
+    assert fitted.left_out > 0
+    assert counted(fitted.request) + 50 <= window
+    assert fitted.request.messages[0].role == "system"
+    assert fitted.request.messages[-2:] == (Message("user", "now?"), start)
+
+
+def test_an_answer_that_goes_on_is_not_cut_where_nothing_else_can_go() -> None:
+    messages = (Message("user", "q" * 400), Message("assistant", "s" * 4000))
+    request = GenerationRequest(messages, SamplingParams(max_tokens=50))
+    assert fitted_into(300, request) == Fitted(request)
+    assert shorten(Fitted(request), WindowExceededError()) is None
+
+
 def test_what_a_backend_refuses_is_shortened_by_its_numbers() -> None:
     request = conversation(10)
     tokens = counted(request)

@@ -71,6 +71,7 @@ class Bench:
         backend: Backend,
         save: Callable[[Snapshot], None] | None = None,
         on_end: Callable[[GenerationJob], None] | None = None,
+        start_text: str = "",
     ) -> GenerationJob:
         return GenerationJob(
             "conversation",
@@ -80,6 +81,7 @@ class Bench:
             save=save or self.saves,
             idle_limit_s=60,
             on_end=on_end or (lambda job: self.ends.put(job.snapshot())),
+            start_text=start_text,
             clock=self.clock,
         )
 
@@ -309,6 +311,65 @@ def test_text_may_turn_out_to_have_been_reasoning(bench: Bench) -> None:
     final = bench.the_one_end()
     assert (final.text, final.reasoning) == ("42", "Let me see.")
     assert (final.ttft_s, final.reasoning_s) == (1, 3)
+
+
+GIVEN = "As I said, "
+
+
+@pytest.fixture
+def going_on(bench: Bench) -> Bench:
+    """A bench whose answer stands in part already."""
+    bench.job = bench.make_job(bench.backend, start_text=GIVEN)
+    return bench
+
+
+def test_an_answer_that_goes_on_is_whole_from_the_first_snapshot(going_on: Bench) -> None:
+    seen = [going_on.job.snapshot()]
+    stream = going_on.start()
+    seen.append(going_on.job.snapshot())
+    going_on.job.save_partial()
+    going_on.clock.advance(2)
+    stream.say("it ")
+    seen.append(going_on.job.snapshot())
+    going_on.job.save_partial()
+    going_on.clock.advance(1)
+    stream.say("is so.")
+    stream.finish()
+    final = going_on.the_one_end()
+    assert [s.text for s in (*seen, final)] == [*(GIVEN, GIVEN, f"{GIVEN}it ", f"{GIVEN}it is so.")]
+    assert [s.phase for s in seen] == ["waiting", "reading", "answering"]
+    assert going_on.saves.texts == [GIVEN, f"{GIVEN}it ", f"{GIVEN}it is so."]
+    assert [s.ttft_s for s in (*seen, final)] == [None, None, 2, 2]
+    assert final.decode_s == 1
+
+
+def test_an_answer_that_goes_on_keeps_what_stood_whatever_happens(going_on: Bench) -> None:
+    stream = going_on.start()
+    stream.raise_(ServerFaultError(url="u", status=500))
+    final = going_on.the_one_end()
+    assert isinstance(final.error, ServerFaultError)
+    assert (final.text, final.ttft_s) == (GIVEN, None)
+
+
+def test_stop_keeps_what_stood_in_line_and_in_mid_answer(going_on: Bench) -> None:
+    waiting = going_on.make_job(going_on.backend, start_text=GIVEN, on_end=lambda job: None)
+    waiting.cancel()
+    assert waiting.snapshot().text == GIVEN
+    going_on.saves.snapshots.clear()
+    stream = going_on.start()
+    stream.say("it")
+    going_on.job.cancel()
+    assert going_on.the_one_end().text == f"{GIVEN}it"
+
+
+def test_only_what_is_new_may_turn_out_to_have_been_reasoning(going_on: Bench) -> None:
+    stream = going_on.start()
+    stream.say("Let me see.")
+    stream.say("", "recast")
+    stream.say("42")
+    stream.finish()
+    final = going_on.the_one_end()
+    assert (final.text, final.reasoning) == (f"{GIVEN}42", "Let me see.")
 
 
 def test_starting_twice_asks_the_backend_once(bench: Bench) -> None:

@@ -150,6 +150,21 @@ def test_spaces_between_words_are_kept_and_the_first_is_not_invented() -> None:
     assert pieces(decoder_for(tokenizer), ids) == ["Hello", " world", "!", " ", " Hello"]
 
 
+@pytest.mark.parametrize("given", ["", "!", "你好🙂", "🙂🙂🙂", "é"])
+@pytest.mark.parametrize("new", [" ", "你", "🙂 é"])
+def test_a_text_that_is_gone_on_with_keeps_its_next_space_and_character(
+    given: str, new: str
+) -> None:
+    tokenizer = FallbackTokenizer()
+    world = tokenizer.word("▁world")
+    decoder = decoder_for(tokenizer)
+    decoder.follow([tokenizer.word("▁Hello"), *tokenizer.bytes_of(given)])
+    ids = [*tokenizer.bytes_of(new), world, tokenizer.word("!")]
+    assert "".join(pieces(decoder, ids)) == f"{new} world!"
+    decoder.follow([world] * 3)
+    assert pieces(decoder, [world, *tokenizer.bytes_of("你")]) == [" world", "", "", "你"]
+
+
 def test_special_tokens_are_not_shown_and_do_not_eat_the_next_space() -> None:
     tokenizer = FallbackTokenizer()
     tokenizer._tokenizer.add_special_tokens(["<end>"])

@@ -224,3 +224,21 @@ def test_special_tokens_that_are_tags_are_named() -> None:
     assert tag_tokens(["<s>", "[THINK]", "[/THINK]", "<|end|>"]) == {"[THINK]", "[/THINK]"}
     harmony = ["<|start|>", "<|end|>", "<|message|>", "<|channel|>"]
     assert tag_tokens([*harmony, "<|return|>"]) == set(harmony)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>hm</think>42",
+        "so\n</think>\n42",
+        " </think>",
+        "<|channel|>final<|message|>42",
+        "a <b> & [THINK]",
+    ],
+)
+def test_what_goes_on_with_an_answer_is_text_tags_and_all(text: str) -> None:
+    for opened in ("", "<think>"):
+        splitter = ReasoningSplitter(opened, goes_on=True)
+        deltas = [delta for char in text for delta in splitter.push(char)]
+        assert deltas == [Delta(char) for char in text], "nothing is held back"
+        assert splitter.end() == []

@@ -32,6 +32,21 @@ def answer(backend: ScriptedBackend, question: str = "hi", **params: object) -> 
     return "".join(item.text for item in deltas if isinstance(item, Delta)), finish
 
 
+@pytest.mark.parametrize("chunk_chars", [0, 1, 7])
+def test_it_goes_on_with_what_it_began(chunk_chars: int) -> None:
+    script = Script("{question} " + WHOLE, reasoning="hm", chunk_chars=chunk_chars)
+    backend = ScriptedBackend(script)
+    whole, _ = answer(backend)
+    for cut in range(4, len(whole) + 1):
+        messages = (Message("user", "hi"), Message("assistant", whole[2:cut]))
+        *deltas, finish = backend.stream(GenerationRequest(messages), CancelToken())
+        said = [(item.kind, item.text) for item in deltas if isinstance(item, Delta)]
+        assert "".join(text for _, text in said) == whole[cut:]
+        assert {kind for kind, _ in said} <= {"text"}
+        assert isinstance(finish, Finish)
+        assert (finish.reason, finish.usage.completion_tokens) == ("stop", len(said))
+
+
 class FakeTime:
     """The backend's clock: it moves only where the backend waits or a test says so."""
 
