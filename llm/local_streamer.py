@@ -166,7 +166,7 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
         return self._cutter.found
 
     def put(self, value: Any) -> None:
-        """Take the prompt (not part of the answer) or newly generated ids, a tensor of shape (B,) with B = 1.
+        """Take the prompt, which is not shown, or new ids, a tensor of shape (B,) with B = 1.
 
         Raises:
             GenerationStopped: the answer is no longer wanted, or a stop string came.

@@ -150,7 +150,7 @@ def test_spaces_between_words_are_kept_and_the_first_is_not_invented() -> None:
     assert pieces(decoder_for(tokenizer), ids) == ["Hello", " world", "!", " ", " Hello"]
 
 
-@pytest.mark.parametrize("given", ["", "!", "你好🙂", "🙂🙂🙂", "é"])
+@pytest.mark.parametrize("given", ["", "!", "你好🙂", "你好你好", "🙂🙂🙂", "éééa🙂"])
 @pytest.mark.parametrize("new", [" ", "你", "🙂 é"])
 def test_a_text_that_is_gone_on_with_keeps_its_next_space_and_character(
     given: str, new: str
@@ -163,6 +163,16 @@ def test_a_text_that_is_gone_on_with_keeps_its_next_space_and_character(
     assert "".join(pieces(decoder, ids)) == f"{new} world!"
     decoder.follow([world] * 3)
     assert pieces(decoder, [world, *tokenizer.bytes_of("你")]) == [" world", "", "", "你"]
+
+
+@pytest.mark.parametrize(("goes_on", "said"), [(True, " world"), (False, "world")])
+def test_an_answer_that_goes_on_begins_with_its_space(goes_on: bool, said: str) -> None:
+    tokenizer = FallbackTokenizer()
+    streamer = BoundedTextStreamer(tokenizer, goes_on=goes_on)
+    streamer.put(torch.tensor([[tokenizer.word("▁Hello")]]))
+    streamer.put(row(tokenizer.word("▁world")))
+    streamer.end()
+    assert list(streamer) == [said]
 
 
 def test_special_tokens_are_not_shown_and_do_not_eat_the_next_space() -> None:

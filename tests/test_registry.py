@@ -51,6 +51,7 @@ class Office:
         conversation: str | None = None,
         backend: Backend | None = None,
         on_end: Callable[[GenerationJob], None] = lambda job: None,
+        start_text: str = "",
     ) -> GenerationJob:
         """Ask; the conversation is called like its question, its first letter is who asks."""
         saves = self.saves.setdefault(question, Saves())
@@ -61,6 +62,7 @@ class Office:
             GenerationRequest((Message("user", question),)),
             save=saves,
             on_end=on_end,
+            start_text=start_text,
         )
 
 
@@ -99,6 +101,15 @@ def order_of_answers(backend: DrivenBackend, jobs: list[GenerationJob]) -> list[
 
 
 # One job a conversation
+
+
+def test_an_answer_goes_on_with_what_stands_of_it(office: Office, backend: DrivenBackend) -> None:
+    first = office.ask("first")
+    second = office.ask("second", start_text="As I ")
+    assert second.snapshot().text == "As I "
+    backend.next_stream().answer("one")
+    backend.next_stream().answer("said.")
+    assert [let_go(job).text for job in (first, second)] == ["one", "As I said."]
 
 
 def test_a_running_job_wins_over_a_second_question(office: Office, backend: DrivenBackend) -> None:
