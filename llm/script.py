@@ -107,7 +107,7 @@ _VALUES: dict[str, Value | Reason] = {
     **{"reason": Reason("reason-scripted"), "kind": "Scripted", "setting": "scripts_file"},
     **{"parameter": "script", "value": 1, "low": 0, "high": 0, "chars": 2, "limit": 1},
     **{"prompt_tokens": 2, "over": 1, "seconds": 1, "package": "scripted", "folder": "/"},
-    **{"needed_mb": 2, "free_mb": 1},
+    **{"needed_mb": 2, "free_mb": 1, "place": "/"},
 }
 
 
