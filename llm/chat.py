@@ -445,7 +445,8 @@ class Chat:
             messages.append(Message("assistant", turn.text))
 
         def save(snapshot: Snapshot) -> None:
-            self._change(key, change_turn(turn.turn_id, lambda t: _as_snapshot(t, snapshot)))
+            told = replace(snapshot, reasoning=turn.reasoning + snapshot.reasoning)
+            self._change(key, change_turn(turn.turn_id, lambda t: _as_snapshot(t, told)))
 
         def on_end(job: GenerationJob) -> None:
             with self._locked(key):
@@ -462,6 +463,7 @@ class Chat:
             turn.person,
             backend,
             GenerationRequest(tuple(messages), turn.params, turn.model, request_id=turn.turn_id),
+            start_text=turn.text if turn.continues else "",
             save=save,
             on_end=on_end,
         )
