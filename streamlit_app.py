@@ -35,13 +35,17 @@ def draw() -> None:
     from ui.conversation_id import conversation, show_in_address
     from ui.language import keep_in_address, say, words
     from ui.live_answer import let_the_sidebar_be_painted
+    from ui.owner import needs_sign_in
     from ui.paint_probe import mount_probe
     from ui.sidebar import draw_sidebar, set_defaults
+    from ui.sign_in import draw_sign_in
     from ui.style import warm_up_browser
 
     settings = resources.settings()
-    here = conversation()
-    set_defaults(settings, here)
+    signed_out = needs_sign_in()
+    if not signed_out:
+        here = conversation()
+        set_defaults(settings, here)
     page = st.navigation(
         [
             st.Page(
@@ -57,8 +61,13 @@ def draw() -> None:
                 url_path="setup",
                 icon=":material/tune:",
             ),
-        ]
+        ],
+        # Named all the same: the addresses are ones to come back to.
+        position="hidden" if signed_out else "sidebar",
     )
+    if signed_out:
+        draw_sign_in(settings)
+        return
     show_in_address()
     keep_in_address(settings.language)
     backend, status_place = draw_sidebar(settings, here)

@@ -11,6 +11,8 @@
     │   │   └── StopStringsError       too many of them, or too long
     │   └── NotAllowedError            the server refuses this request
     ├── SettingsError                  the app's own configuration
+    ├── NotSignedInError               a sign-in is needed, and there is none any more
+    ├── SignInProviderError            who should say who somebody is can't be reached
     ├── ModelError                     getting a local model ready
     │   ├── ModelNotFoundError
     │   ├── NotAModelError
@@ -183,6 +185,18 @@ class SettingsError(LLMError):
     """Values: setting, reason."""
 
     message_id = "error-settings"
+
+
+class NotSignedInError(LLMError):
+    """Signing in is set up, and nobody is signed in here."""
+
+    message_id = "error-not-signed-in"
+
+
+class SignInProviderError(LLMError):
+    """It doesn't answer as a provider does. Values: url, kind."""
+
+    message_id = "error-sign-in-provider"
 
 
 class ModelError(LLMError):

@@ -133,7 +133,13 @@ def test_no_secret_is_in_the_file_or_gets_into_the_image(services: dict[str, Any
     assert compose()["secrets"]["vllm_api_key"]["file"] == "secrets/vllm_api_key"
     for service in services.values():
         assert not any("API_KEY" in k and "FILE" not in k for k in service.get("environment", {}))
-    for name in ("deploy/.env", "deploy/secrets/vllm_api_key", "deploy/app.env", "deploy/tls/a"):
+    for name in (
+        "deploy/.env",
+        "deploy/secrets/vllm_api_key",
+        "deploy/app.env",
+        "deploy/tls/a",
+        ".streamlit/secrets.toml",
+    ):
         ignored = subprocess.run(["git", "check-ignore", "-q", name], cwd=ROOT, check=False)
         assert ignored.returncode == 0, name
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
@@ -466,7 +472,7 @@ def test_with_the_login_lines_nobody_gets_in_without_a_password(
 
 def test_the_marked_lines_of_the_compose_file_belong_there(tmp_path: Path) -> None:
     text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
-    (tmp_path / "compose.yaml").write_text(text.replace("#tls ", "").replace("#login ", ""))
+    (tmp_path / "compose.yaml").write_text(re.sub("#(tls|login|sign-in) ", "", text))
     command = [*compose_command(), "--file", str(tmp_path / "compose.yaml")]
     done = subprocess.run(
         [*command, "config", "--format", "json", "--no-path-resolution"],
@@ -474,7 +480,11 @@ def test_the_marked_lines_of_the_compose_file_belong_there(tmp_path: Path) -> No
         text=True,
         check=True,
     )
-    proxy = json.loads(done.stdout)["services"]["proxy"]
+    services = json.loads(done.stdout)["services"]
+    for name in ("app", "app-2"):
+        mounted = {volume["target"]: volume for volume in services[name]["volumes"]}
+        assert mounted["/app/.streamlit/secrets.toml"]["read_only"], "where Streamlit looks for it"
+    proxy = services["proxy"]
     assert [port["target"] for port in proxy["ports"]] == [8080, 8443]
     told = proxy["environment"]
     mounted = {volume["target"] for volume in proxy["volumes"]}

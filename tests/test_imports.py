@@ -28,7 +28,7 @@ LAYERS = {"llm": 0, "ui": 1, "pages": 2, "streamlit_app": 2}
 VENDORS: dict[str, set[str]] = {
     "openai": {"llm/vllm_client.py"},
     "httpx": set(),
-    "httpx2": {"llm/vllm_client.py"},
+    "httpx2": {"llm/sign_in_setup.py", "llm/vllm_client.py"},
     "torch": {
         "llm/local_convert.py",
         "llm/local_generation.py",
@@ -169,6 +169,7 @@ def test_what_the_product_imports_is_pinned_and_little_else() -> None:
     imported, pinned = packages(product_files()), pins("requirements.txt")
     assert imported <= pinned
     assert pinned - imported == {
+        "authlib",  # streamlit signs people in with it
         "accelerate",  # transformers places large models with it
         "tokenizers",  # transformers reads GGUF files with it
     }
@@ -177,7 +178,7 @@ def test_what_the_product_imports_is_pinned_and_little_else() -> None:
 def test_what_only_tests_and_benchmarks_need_is_pinned_apart() -> None:
     paths = [path for name in ("tests", "benchmarks") for path in (ROOT / name).rglob("*.py")]
     pinned = pins("requirements-dev.txt")
-    assert pinned - packages(paths) == {"mypy", "ruff", "fastapi"}
+    assert pinned - packages(paths) == {"mypy", "ruff", "fastapi", "oidc-provider-mock"}
     assert not pinned & packages(product_files())
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from llm.conversation_tree import ConversationKey
 from ui import resources
-from ui.owner import owner
+from ui.owner import LOCAL, owner
 
 KEY = "conversation"
 PARAM = "c"
@@ -32,7 +32,13 @@ def was_lost() -> bool:
 
 
 def person() -> str:
-    """Who asks, for the fairness of the queue: this browser session."""
+    """Who asks, for the fairness of the queue: who is signed in, else this browser session.
+
+    Raises:
+        NotSignedInError: a sign-in is needed, and there is none any more.
+    """
+    if (here := owner()) != LOCAL:
+        return here
     return str(st.session_state.setdefault("person", secrets.token_hex(8)))
 
 

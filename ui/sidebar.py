@@ -24,6 +24,7 @@ from llm.types import (
     SamplingParams,
 )
 from ui import resources
+from ui.account import draw_account
 from ui.backend_status import StatusPlace, short_status
 from ui.language import KEY as LANGUAGE_KEY
 from ui.language import first_language, say, say_error
@@ -211,6 +212,7 @@ def draw_sidebar(settings: Settings, here: ConversationKey) -> tuple[Backend, St
             format_func=LANGUAGES.__getitem__,
             horizontal=True,
         )
+        draw_account()
     return backend, status_place
 
 

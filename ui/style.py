@@ -12,7 +12,7 @@ _CSS = """
 /* Drawn out of sight so that the browser has its highlighter and formula code ready. */
 .st-key-warm_up { position: absolute; width: 1px; height: 1px; overflow: hidden; }
 .st-key-warm_up, .st-key-warm_up * { visibility: hidden !important; }
-.st-key-probe, .st-key-follower { position: absolute; height: 0; overflow: hidden; }
+.st-key-probe, .st-key-follower, .st-key-tabs { position: absolute; height: 0; overflow: hidden; }
 /* Blocks of one answer stand in elements of their own; their margins must not add up. */
 [class*="st-key-answer-"] blockquote { margin-top: 0; margin-bottom: 1rem; }
 [class*="st-key-answer-"] hr { margin: 1rem 0 2rem; }

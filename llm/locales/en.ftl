@@ -10,6 +10,8 @@ error-invalid-parameter = “{ $parameter }” is { $value }; it must lie betwee
 error-stop-strings = At most { $limit } stop strings are taken, each of 1 to { $chars } characters.
 error-not-allowed = The server refuses this request: { $reason }
 error-settings = The setting “{ $setting }” is not right: { $reason }
+error-not-signed-in = You are no longer signed in. Sign in, then try again.
+error-sign-in-provider = The sign-in at { $url } can’t be reached now ({ $kind }). Try again in a moment. If it stays so, whoever runs this app should look at server_metadata_url in .streamlit/secrets.toml.
 error-model = The model “{ $model }” can’t be made ready: { $reason }
 error-model-not-found = There is no model at “{ $model }”. Check the path or the name in STEADY_CHAT_MODEL.
 error-not-a-model = “{ $model }” is there, but it isn’t a chat model that can be loaded ({ $reason }).
@@ -99,6 +101,12 @@ reason-import-left-out = { $count ->
     [one] a picture, recording or file in it couldn’t be taken along
    *[other] { $count } pictures, recordings or files in it couldn’t be taken along
 }
+reason-sign-in-missing = signing in needs it. Add it to .streamlit/secrets.toml (README, “Signing in”) and start the app anew
+reason-secret-short = whoever guesses it can sign in as anybody. It must have { $limit } random characters or more, such as openssl rand -hex 32 gives
+reason-callback = it must be the page’s own address with /oauth2callback at its end, such as https://chat.example.com/oauth2callback
+reason-metadata-url = it must be the address of the provider’s metadata, which mostly ends in /.well-known/openid-configuration
+reason-provider-name = a provider’s name can’t have an underscore
+reason-sign-in-package = signing in needs the package { $package }. Install it with pip and start the app anew
 
 ## Page
 app-title = Steady Chat
@@ -208,6 +216,13 @@ clear-question = { $turns ->
    *[other] Delete this conversation’s { $turns } questions and answers?
 }
 clear-yes = Delete
+
+## Signing in
+sign-in-explain = Sign in to see your conversations.
+sign-in = Sign in
+sign-in-with = Sign in with { $provider }
+sign-out = Sign out
+signed-in-as = Signed in as { $name }
 
 ## Getting the model ready
 step-fetching = { $megabytes ->

@@ -10,6 +10,8 @@ error-invalid-parameter = “{ $parameter }”的值是 { $value }，应在 { $l
 error-stop-strings = 停止字符串最多 { $limit } 个，每个 1 到 { $chars } 个字符。
 error-not-allowed = 服务器拒绝了这个请求：{ $reason }
 error-settings = 设置项“{ $setting }”有误：{ $reason }
+error-not-signed-in = 登录已失效。请登录后重试。
+error-sign-in-provider = 目前无法连接登录服务 { $url }（{ $kind }）。请稍后重试；如果一直如此，请应用的管理者检查 .streamlit/secrets.toml 中的 server_metadata_url。
 error-model = 模型“{ $model }”加载失败：{ $reason }
 error-model-not-found = 找不到模型“{ $model }”。请检查 STEADY_CHAT_MODEL 中的路径或名称。
 error-not-a-model = 找到了“{ $model }”，但它不是可以加载的对话模型（{ $reason }）。
@@ -93,6 +95,12 @@ reason-import-many = 每个文件最多读取 { $limit } 个对话
 reason-import-branches = 其分支重复的文字过多
 reason-import-cut = 其中有 { $count } 段超过 { $limit } 个字符的文字被截断
 reason-import-left-out = 其中有 { $count } 个图片、录音或文件未能导入
+reason-sign-in-missing = 登录功能需要它。请写入 .streamlit/secrets.toml（见 README 的“登录”一节），然后重新启动应用
+reason-secret-short = 猜到它的人可以冒充任何人登录。至少要有 { $limit } 个随机字符，例如用 openssl rand -hex 32 生成
+reason-callback = 必须是页面自己的地址加上 /oauth2callback，例如 https://chat.example.com/oauth2callback
+reason-metadata-url = 必须是登录服务的元数据地址，通常以 /.well-known/openid-configuration 结尾
+reason-provider-name = 登录服务的名称不能含下划线
+reason-sign-in-package = 登录功能需要软件包 { $package }。请用 pip 安装，然后重新启动应用
 
 ## Page
 app-title = Steady Chat
@@ -192,6 +200,13 @@ sidebar-left-out-help = 用于不接受该参数的服务器，此时由服务�
 sidebar-clear = 清空历史
 clear-question = 确定删除此对话的 { $turns } 组问答吗？
 clear-yes = 删除
+
+## Signing in
+sign-in-explain = 登录后即可查看你的对话。
+sign-in = 登录
+sign-in-with = 用 { $provider } 登录
+sign-out = 退出登录
+signed-in-as = 已登录：{ $name }
 
 ## Getting the model ready
 step-fetching = { $megabytes ->

@@ -14,13 +14,24 @@ class ChatPage:
     """One browser tab with the chat open."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:
-        self.context = context
-        self.page: Page = context.new_page()
+        self._take(context.new_page())
+        self.page.goto(url)
+        self.page.wait_for_selector(INPUT)
+
+    def _take(self, page: Page) -> None:
+        self.context = page.context
+        self.page = page
         self.page.set_default_timeout(LIMIT_MS)
         self.failures: list[str] = []
         self.page.on("pageerror", lambda error: self.failures.append(str(error)))
-        self.page.goto(url)
-        self.page.wait_for_selector(INPUT)
+
+    @classmethod
+    def of(cls, page: Page) -> ChatPage:
+        """The chat in a tab that is on its way there."""
+        chat = cls.__new__(cls)
+        chat._take(page)
+        page.wait_for_selector(INPUT)
+        return chat
 
     @classmethod
     def open(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
+
+from tests.browser.sign_in import SignInApp, provider, write_secrets
 
 # Two busy cores may take their time; no test waits for a time to pass.
 expect.set_options(timeout=30_000)
@@ -104,6 +107,30 @@ def streamlit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@pytest.fixture(scope="module")
+def sign_in_app(
+    chromium: Browser, streamlit_server: StartServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SignInApp]:
+    """The app with signing in: `open_as("ann")` is Ann's chat, in a browser of her own."""
+    folder = tmp_path_factory.mktemp("sign-in")
+    scripts = folder / "scripts.json"
+    scripts.write_text(json.dumps({"default": {"text": "You asked: {question}"}}), encoding="utf-8")
+    with provider(folder / "provider.log", free_port()) as issuer:
+        secrets = write_secrets(folder, issuer)
+        address = streamlit_server(
+            ROOT / "streamlit_app.py",
+            *("--secrets.files", str(secrets)),
+            env={
+                "STEADY_CHAT_BACKENDS": "scripted",
+                "STEADY_CHAT_SCRIPTS_FILE": str(scripts),
+                "STEADY_CHAT_DATA_DIR": str(folder),
+            },
+        )
+        app = SignInApp(chromium, address, issuer)
+        yield app
+        app.close()
 
 
 def free_port() -> int:
