@@ -11,7 +11,7 @@ import streamlit as st
 
 def main() -> None:
     """Draw whichever page is open, with the sidebar that all pages share."""
-    from llm.errors import SettingsError
+    from llm.errors import NotSignedInError, SettingsError
     from llm.plain_markdown import plain
     from ui.language import say_error
     from ui.style import apply_style
@@ -22,6 +22,8 @@ def main() -> None:
         draw()
     except SettingsError as error:
         st.error(plain(say_error(error)))
+    except NotSignedInError:  # it ended while this run was on its way
+        st.rerun()
 
 
 def draw() -> None:
