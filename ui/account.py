@@ -6,7 +6,7 @@ import streamlit as st
 
 from ui.language import say
 from ui.owner import is_signed_in, name, sign_out
-from ui.tabs import listen_for_sign_out
+from ui.tabs import SIGNING_OUT, listen_for_sign_out
 
 
 def draw_account() -> None:
@@ -19,7 +19,12 @@ def draw_account() -> None:
         say("sign-out"),
         key="sign_out",
         icon=":material/logout:",
-        on_click=sign_out,
+        on_click=_leave,
         width="stretch",
     )
     listen_for_sign_out()
+
+
+def _leave() -> None:
+    st.session_state[SIGNING_OUT] = True
+    sign_out()

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+SIGNING_OUT = "signing_out"
+"""In the state of a session that is on its way out."""
+
 _JS = """
 const ADDRESS = "steady-wanted-address";
 
@@ -16,8 +19,10 @@ export default function ({ data }) {
   const channel = new BroadcastChannel("steady-sign-in");
   // On leaving: the choice of a language changes the address.
   const keep = () => sessionStorage.setItem(ADDRESS, location.pathname + location.search);
+  const was_signed_in = window.__steadySignedIn;
+  window.__steadySignedIn = data.signed_in;
   if (data.signed_in) {
-    channel.onmessage = () => location.reload();
+    channel.onmessage = () => { if (window.__steadySignedIn) location.reload(); };
     const wanted = sessionStorage.getItem(ADDRESS);
     sessionStorage.removeItem(ADDRESS);
     // Who meanwhile went to a conversation by its address stays there.
@@ -27,6 +32,8 @@ export default function ({ data }) {
   } else {
     addEventListener("pagehide", keep);
     channel.postMessage("signed out");
+    // Streamlit leaves an empty sidebar; but it mustn't be kept from going where a sign-out ends.
+    if (was_signed_in && !data.leaving) location.reload();
   }
   return () => {
     removeEventListener("pagehide", keep);
@@ -43,14 +50,14 @@ def _component() -> st.components.v2.types.ComponentRenderer:
 
 def tell_tabs_signed_out() -> None:
     """Call the tabs that are still open, and keep the address for after the sign-in."""
-    _mount(signed_in=False)
+    _mount(signed_in=False, leaving=SIGNING_OUT in st.session_state)
 
 
 def listen_for_sign_out() -> None:
     """Load anew when another tab has signed out; go to the address that was asked for."""
-    _mount(signed_in=True)
+    _mount(signed_in=True, leaving=False)
 
 
-def _mount(*, signed_in: bool) -> None:
+def _mount(**data: bool) -> None:
     with st.container(key="tabs"):
-        _component()(key="tabs_component", data={"signed_in": signed_in}, height=0)
+        _component()(key="tabs_component", data=data, height=0)
