@@ -73,12 +73,12 @@ def draw() -> None:
     show_in_address()
     keep_in_address(settings.language)
     backend, status_place = draw_sidebar(settings, here)
-    answering = resources.chat().job(here) is not None
+    job = resources.chat().job(here)
     with st.container(key="probe"):
-        mount_probe(active=answering, language=words().language)
+        mount_probe(active=job is not None, language=words().language)
     warm_up_browser()
-    if answering:
-        let_the_sidebar_be_painted()
+    if job is not None:
+        let_the_sidebar_be_painted(job)
     page.run()
 
 

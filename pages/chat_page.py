@@ -44,6 +44,14 @@ def _ask(question: str) -> None:
         st.session_state.refused_question = question
 
 
+def _ask_what_was_sent() -> None:
+    """Ask before anything is drawn: drawn at once with its answer, it needs no second run."""
+    question = st.session_state.question
+    st.session_state.question = None  # or the run that follows would ask it again
+    if question:
+        _ask(question)
+
+
 def _ask_again(turn_id: str) -> None:
     chat = resources.chat()
     try:
@@ -171,9 +179,9 @@ def _draw_bottom(here: ConversationKey, running_turn: str | None) -> DeltaGenera
         refusal_place, stop_place = st.empty(), st.empty()
         if "refused_question" in st.session_state:
             st.session_state.question = st.session_state.pop("refused_question")
-        # Its value, not a callback: a tab whose connection was lost asks in a session that has
-        # drawn nothing yet and so knows no callback.
-        question = st.chat_input(say("chat-input"), key="question")
+        # Its value as well: a tab whose connection was lost asks in a session that has drawn
+        # nothing yet and so knows no callback.
+        question = st.chat_input(say("chat-input"), key="question", on_submit=_ask_what_was_sent)
         context_place = st.empty()
     if question:
         _ask(question)

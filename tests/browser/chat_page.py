@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 INPUT = '[data-testid="stChatInputTextArea"]'
 LIMIT_MS = 60_000
@@ -24,6 +25,9 @@ class ChatPage:
         self.page.set_default_timeout(LIMIT_MS)
         self.failures: list[str] = []
         self.page.on("pageerror", lambda error: self.failures.append(str(error)))
+        self.script_runs = 0
+        """How often the server has begun to draw all of the page."""
+        self.page.on("websocket", lambda socket: socket.on("framereceived", self._count_run))
 
     @classmethod
     def of(cls, page: Page) -> ChatPage:
@@ -41,6 +45,12 @@ class ChatPage:
         return cls(
             browser.new_context(locale=locale, viewport={"width": width, "height": height}), url
         )
+
+    def _count_run(self, frame: str | bytes) -> None:
+        if isinstance(frame, bytes):
+            message = ForwardMsg.FromString(frame)
+            whole = not message.metadata.run.fragment_ids
+            self.script_runs += message.HasField("new_session") and whole
 
     def ask(self, question: str) -> None:
         field = self.page.locator(INPUT)

@@ -114,6 +114,14 @@ def test_an_answer_grows_and_ends_with_its_receipt(chat: ChatPage, artifacts: Pa
     chat.page.screenshot(path=artifacts / "answer-done.png")
 
 
+def test_a_question_costs_two_script_runs(chat: ChatPage) -> None:
+    assert chat.script_runs == 1
+    for asked in (1, 2):
+        chat.ask("a long answer please")
+        chat.wait_until_done(asked)
+        assert chat.script_runs == 1 + 2 * asked, "one to draw the answer, one for its end"
+
+
 def test_sidebar_controls_in_mid_answer_change_nothing_of_it(chat: ChatPage) -> None:
     chat.ask("a slow and long answer please")
     chat.wait_for_text("word003")
