@@ -78,7 +78,7 @@ def draw() -> None:
         mount_probe(active=job is not None, language=words().language)
     warm_up_browser()
     if job is not None:
-        let_the_sidebar_be_painted(job)
+        let_the_sidebar_be_painted(job.request.request_id)
     page.run()
 
 

@@ -18,7 +18,7 @@ from streamlit.util import calc_hash
 from llm.conversation_tree import ConversationKey
 from llm.types import BackendStatus
 from tests.protocol_server import Exchange, Handler, ProtocolServer, refusing, saying
-from ui import resources
+from ui import live_answer, resources
 
 ROOT = Path(__file__).parents[1]
 T = TypeVar("T")
@@ -58,6 +58,15 @@ def test_a_question_is_answered_with_a_receipt(settings: pytest.MonkeyPatch) -> 
     assert not app.exception
     assert "You asked: Hello *there*" in [markdown.value for markdown in app.markdown]
     assert "finished" in captions(app)
+
+
+def test_a_first_text_doesnt_wait_for_the_sidebar_to_be_painted(
+    settings: pytest.MonkeyPatch,
+) -> None:
+    settings.setattr(live_answer, "SIDEBAR_FRAME_S", 60.0)
+    app = page().run()
+    app.chat_input[0].set_value("Hello").run()
+    assert "You asked: Hello" in [markdown.value for markdown in app.markdown]
 
 
 def in_a_loop(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -84,16 +84,15 @@ def _let_it_be_painted() -> None:
         time.sleep(TICK_S)
 
 
-def let_the_sidebar_be_painted(job: GenerationJob) -> None:
-    """Give what a click has changed the browser to itself, in the middle of an answer.
+def let_the_sidebar_be_painted(turn_id: str) -> None:
+    """Give what a click has changed the browser to itself, in the middle of a turn's answer.
 
     The page sends all of the answer again, and the browser would show both together, later. The
     run that begins an answer has nothing to send again, and whoever asked waits for the text.
     """
-    begun = job.request.request_id
-    if st.session_state.get("answer_begun") == begun:
+    if st.session_state.get("answer_begun") == turn_id:
         time.sleep(SIDEBAR_FRAME_S)
-    st.session_state.answer_begun = begun
+    st.session_state.answer_begun = turn_id
 
 
 def yield_to_rerun() -> None:
