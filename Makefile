@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-vllm check bench clean browser deploy-tools
+.PHONY: help run test test-vllm check bench clean browser deploy-tools postgres
 
 PYTHON ?= python3
 VENV := .venv
@@ -32,7 +32,10 @@ browser: ## Have a Chromium for the browser tests, installed where missing
 deploy-tools: $(VENV)/.dev ## Have nginx and Docker Compose for the tests of deploy/, where they can be had
 	sh tests/have_deploy_tools.sh $(BIN)
 
-test: check browser deploy-tools ## Every check and test: unit, contract, page, real browser, fresh clone
+postgres: ## Have a PostgreSQL server for the tests, installed where missing
+	sh tests/have_postgres.sh
+
+test: check browser deploy-tools postgres ## Every check and test: unit, contract, page, real browser, fresh clone
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 test-vllm: $(VENV)/.dev browser ## The tests against real servers: vLLM, installed where missing, and transformers serve

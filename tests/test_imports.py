@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "transformers", "openai", "httpx", "httpx2", "streamlit", "gguf", "bitsandbytes"}
+HEAVY |= {"sqlalchemy", "alembic", "psycopg"}
 
 # The files of a local model's inside are loaded with torch, by the backend that needs them.
 LIGHT = sorted(
@@ -51,6 +52,8 @@ VENDORS: dict[str, set[str]] = {
     "pydantic": {"llm/reasons.py", "llm/script_file.py", "llm/settings.py"},
     "pydantic_settings": {"llm/settings.py"},
     "fluent": {"llm/catalogue.py"},
+    "sqlalchemy": {"llm/conversation_search.py"},
+    "psycopg": set(),
 }
 
 
@@ -150,7 +153,7 @@ def test_each_vendor_is_imported_in_its_place_only(vendor: str) -> None:
 def pins(name: str) -> set[str]:
     """The packages that a requirements file pins."""
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    return {package(line.partition("==")[0]) for line in lines if "==" in line}
+    return {package(re.split(r"\[|==", line)[0]) for line in lines if "==" in line}
 
 
 def package(name: str) -> str:
@@ -172,6 +175,8 @@ def test_what_the_product_imports_is_pinned_and_little_else() -> None:
         "authlib",  # streamlit signs people in with it
         "accelerate",  # transformers places large models with it
         "tokenizers",  # transformers reads GGUF files with it
+        "psycopg",  # SQLAlchemy's way to PostgreSQL
+        "alembic",
     }
 
 
