@@ -153,7 +153,7 @@ def test_a_long_text_is_found_by_all_that_is_indexed_of_it(
     connection: Connection, find: Find
 ) -> None:
     common = "the end of the 的是 " * 3000
-    varied = "".join(map(chr, range(0x20000, 0x20000 + 40_000)))
+    varied = "".join(map(chr, range(0x4E00, 0x4E00 + 10_000)))
     whole = f"{common} the very last 最后一句 {varied}"
     assert len(whole) < MAX_INDEXED_CHARS
     add(connection, [whole, "w" * 100_000, "是的 " * 50_000, "x"])
@@ -161,6 +161,15 @@ def test_a_long_text_is_found_by_all_that_is_indexed_of_it(
     assert find('"end the"') == []
     assert find("w" * 3000) == [2]
     assert find("的是的是的是") == [3]
+
+
+def test_the_most_different_words_that_a_text_can_have_are_not_too_many(
+    connection: Connection, find: Find
+) -> None:
+    chance = random.Random(3)
+    text = "".join(map(chr, chance.choices(range(0x20000, 0x2A6D0), k=MAX_INDEXED_CHARS)))
+    add(connection, [text])
+    assert find(text[-9:]) == [1]
 
 
 def test_both_databases_find_what_words_in_a_row_mean(connection: Connection, find: Find) -> None:

@@ -28,9 +28,8 @@ _USER = "tests"
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
+    # What is committed survives the server, not the machine.
     "fsync": "off",
-    "full_page_writes": "off",
-    "synchronous_commit": "off",
     "autovacuum": "off",
 }
 # The server goes when its standard input ends: also where the tests were killed.
