@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +14,8 @@ from sqlalchemy import Connection, create_engine
 
 from llm import conversation_search
 from llm.search_words import MAX_INDEXED_CHARS
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "postgresql's index"])
@@ -50,6 +54,11 @@ def find(connection: Connection) -> Find:
 def add(connection: Connection, texts: list[str], owner: str = "ann", first: int = 1) -> None:
     for row_id, text in enumerate(texts, first):
         conversation_search.index(connection, row_id, owner, f"conversation {row_id}", text)
+
+
+def test_it_is_there_without_loading_the_database_library() -> None:
+    code = "import sys, llm.conversation_search; sys.exit('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 def test_the_newest_come_first_and_no_more_than_asked_for(

@@ -15,7 +15,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "transformers", "openai", "httpx", "httpx2", "streamlit", "gguf", "bitsandbytes"}
-HEAVY |= {"sqlalchemy", "alembic", "psycopg"}
 
 # The files of a local model's inside are loaded with torch, by the backend that needs them.
 LIGHT = sorted(
@@ -52,7 +51,12 @@ VENDORS: dict[str, set[str]] = {
     "pydantic": {"llm/reasons.py", "llm/script_file.py", "llm/settings.py"},
     "pydantic_settings": {"llm/settings.py"},
     "fluent": {"llm/catalogue.py"},
-    "sqlalchemy": {"llm/conversation_search.py"},
+    "sqlalchemy": {
+        "llm/conversation_database.py",
+        "llm/conversation_search.py",
+        "llm/conversation_tables.py",
+        "llm/migrations/versions/v0001_conversations.py",
+    },
     "psycopg": set(),
 }
 
@@ -176,7 +180,6 @@ def test_what_the_product_imports_is_pinned_and_little_else() -> None:
         "accelerate",  # transformers places large models with it
         "tokenizers",  # transformers reads GGUF files with it
         "psycopg",  # SQLAlchemy's way to PostgreSQL
-        "alembic",
     }
 
 
