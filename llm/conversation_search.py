@@ -29,11 +29,11 @@ gives its rows in no order, all 200,000 of a common word before the newest 500 a
 
 _SQLITE = (
     # The words come last: what stands behind a long value takes long to read. Prefixes of up to
-    # four characters are indexed; the texts with a longer one are few.
+    # three characters are indexed; those with a longer one are few enough to be put together.
     """
     CREATE VIRTUAL TABLE conversation_search USING fts5(
         owner UNINDEXED, conversation_id UNINDEXED, words,
-        tokenize = "ascii tokenchars '_'", prefix = '1 2 3 4'
+        tokenize = "ascii tokenchars '_'", prefix = '1 2 3'
     )
     """,
 )
