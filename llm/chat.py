@@ -25,6 +25,7 @@ from llm.conversation_tree import (
     change_head,
     change_turn,
     clear,
+    could_be_id,
     delete_turns,
     ended,
     history_messages,
@@ -93,10 +94,15 @@ class Chat:
     # -- looking --
 
     def open(self, owner: str, wanted: str | None) -> ConversationKey:
-        """This person's conversation of that id, if there is one, else a new one."""
+        """This person's conversation of that id, if there is one, else a new one.
+
+        While nothing can be read it may be there: then its address stays what it is.
+        """
         if wanted:
             key = ConversationKey(owner, wanted)
             if self._store.state(key) is not None:
+                return key
+            if not self._store.readable and could_be_id(wanted):
                 return key
         return ConversationKey(owner, new_id())
 
@@ -291,8 +297,8 @@ class Chat:
         """
         now_s = self._clock()
         with self._locked(key):
+            job = self.job(key)  # what is running now, here or elsewhere, and nothing asked later
             state = self._change(key, clear(now_s))
-            job = self.job(key)
         if job is not None:
             job.cancel()
         return now_s if state is not None and state.last_deleted_s() == now_s else None
@@ -310,9 +316,10 @@ class Chat:
         return now_s
 
     def bring_back(self, key: ConversationKey, deleted_s: float) -> None:
-        """Undo a `clear` or `delete_turn`."""
+        """Undo a `clear` or `delete_turn`; a question that was still queued is answered after all."""
         with self._locked(key):
             self._change(key, bring_back(deleted_s))
+            self._start_next(key)
 
     def show(self, key: ConversationKey, turn_id: str) -> None:
         """Show the branch that goes through this turn."""
@@ -320,7 +327,7 @@ class Chat:
 
     def rename(self, key: ConversationKey, title: str) -> None:
         """Give it a title; nothing where that is blank."""
-        told = " ".join(title.split())[:MAX_TITLE_CHARS]
+        told = " ".join(_keepable(title).split())[:MAX_TITLE_CHARS]
         if told:
             self._change(key, change_head(title=told, title_by="person"))
 
@@ -330,14 +337,17 @@ class Chat:
 
     def delete(self, key: ConversationKey) -> None:
         """Stop it and take it out of the list; `restore` undoes that."""
-        self._change(key, change_head(deleted_s=self._clock()))
-        job = self._registry.get(key)
+        with self._locked(key):
+            job = self.job(key)
+            self._change(key, change_head(deleted_s=self._clock()))
         if job is not None:
             job.cancel()
 
     def restore(self, key: ConversationKey) -> None:
-        """Have a deleted conversation in the list again."""
-        self._change(key, change_head(deleted_s=None))
+        """Have a deleted conversation in the list again; what was queued in it is answered."""
+        with self._locked(key):
+            self._change(key, change_head(deleted_s=None))
+            self._start_next(key)
 
     def close(self) -> None:
         """End every answer, keeping the partial texts, and save what isn't saved."""
@@ -367,8 +377,7 @@ class Chat:
         person: str,
         model: str,
     ) -> Turn:
-        # As any database can keep it: a paste may hold NUL or half a character.
-        question = whole_text(question.replace("\0", ""))
+        question = _keepable(question)
         if not question.strip():
             raise EmptyQuestionError
         chars = len(question)
@@ -408,7 +417,7 @@ class Chat:
 
             def claim(state: ConversationState, claimed: list[Turn] = claimed) -> ConversationState:
                 claimed.clear()
-                under_way = [turn for turn in state.live() if turn.state != "ended"]
+                under_way = _under_way(state)
                 if not under_way or any(turn.state == "running" for turn in under_way):
                     return state
                 if under_way[0].runner != self._store.runner:
@@ -421,7 +430,7 @@ class Chat:
             if state is None or not claimed:
                 mine = self._store.runner
                 waits = state is not None and any(
-                    turn.state == "queued" and turn.runner == mine for turn in state.live()
+                    turn.state == "queued" and turn.runner == mine for turn in _under_way(state)
                 )
                 (self._in_line.add if waits else self._in_line.discard)(key)
                 return
@@ -452,7 +461,7 @@ class Chat:
             with self._locked(key):
                 # Once more where the end couldn't be told: a turn that stays running would hold
                 # up the conversation for ever.
-                state = self._store.state(key)
+                state = self._change(key, lambda state: state)  # a deleted one too
                 still = state.turns.get(turn.turn_id) if state else None
                 if still is not None and still.state == "running":
                     self._end_barely(key, turn.turn_id, job.snapshot())
@@ -507,6 +516,11 @@ class Chat:
                 self._start_next(key)
 
 
+def _keepable(text: str) -> str:
+    """As any database can keep it: a paste may hold NUL or half a character."""
+    return whole_text(text.replace("\0", ""))
+
+
 def _queue(turn: Turn) -> Callable[[ConversationState], ConversationState]:
     """Add the turn, where not too many wait already."""
 
@@ -516,6 +530,13 @@ def _queue(turn: Turn) -> Callable[[ConversationState], ConversationState]:
         return add_turn(turn)(state)
 
     return change
+
+
+def _under_way(state: ConversationState) -> list[Turn]:
+    """What is to be answered; nothing in a conversation that was deleted."""
+    if state.head.deleted_s is not None:
+        return []
+    return [turn for turn in state.live() if turn.state != "ended"]
 
 
 def _asked_already(state: ConversationState, turn: Turn) -> bool:

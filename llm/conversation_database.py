@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Generator, Iterable, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,24 +44,25 @@ from llm.conversation_tree import (
     interrupted,
 )
 from llm.database_errors import told
-from llm.errors import StoreNewerError
+from llm.errors import StoreBrokenError, StoreError, StoreGoneError, StoreNewerError
 from llm.search_snippet import snippet_of
 from llm.served_values import whole_text
 
 BUSY_S = 1.0
 """How long a write waits for another's. Longer, and a page would wait visibly."""
 
-MIGRATION_BUSY_S = 60.0
-"""Another process may be bringing the database up to date; that takes its time."""
-
-_CONNECT_S = 3
-_STATEMENT_MS = 10_000
+_CONNECT_S = 2
+_STATEMENT_MS = 2_000
 _POOL_WAIT_S = 2.0
+_LEFT_ALONE_S = 0.5
+_FORGOTTEN_S = 86_400.0
 _ID_CHARS = 64
+_OWNER_CHARS = 255
 _MIGRATION_LOCK = 7_265_104_001  # any number that nobody else locks
 _TITLES_FOUND = 20
 _ROWS_FOUND = 500
 _SNIPPET_CHARS = 120
+_MIGRATING = threading.Lock()
 
 
 class ConversationDatabase:
@@ -69,6 +71,7 @@ class ConversationDatabase:
     Args:
         url: SQLAlchemy's, `sqlite:///…` or `postgresql+psycopg://…`.
         runner: this process, as other processes on the same database see it.
+        clock: seconds that never go back.
 
     Thread-safety: every method may be called from any thread.
 
@@ -76,19 +79,21 @@ class ConversationDatabase:
         StoreError: the database can't be had, or refuses.
     """
 
-    def __init__(self, url: str, runner: str) -> None:
+    def __init__(self, url: str, runner: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.runner = runner
         self.place = place_of(url)
         self._url = url
+        self._file = _DatabaseFile(url)
+        self._clock = clock
         self._lock = threading.Lock()
         self._engine_made: Engine | None = None
-        self._beating = False
+        self._failed: tuple[StoreError, float] | None = None
+        self._has_beaten = False
 
     # -- reading --
 
     def load(self, key: ConversationKey) -> Loaded | None:
         """The conversation; None where this person has none of that id."""
-
         if not _possible(key):
             return None
         with self._reading() as connection:
@@ -141,7 +146,6 @@ class ConversationDatabase:
 
     def version(self, key: ConversationKey) -> int | None:
         """What a write now would have to say; None where this person has none of that id."""
-
         if not _possible(key):
             return None
         with self._reading() as connection:
@@ -160,7 +164,6 @@ class ConversationDatabase:
         Args:
             deleted: those that can be brought back instead, the one deleted last first.
         """
-
         c = conversations.c
         wanted = select(conversations).where(c.owner == owner)
         if deleted:
@@ -247,22 +250,22 @@ class ConversationDatabase:
             ChangedMeanwhileError: that isn't the version any more.
             TakenError: the id is another person's.
         """
-
+        if not _possible(key):
+            raise TakenError
         version = (base or 0) + 1
         values = {**_head_row(head), "version": version}
         with self._writing() as connection:
             if base is None:
+                owner = connection.execute(
+                    select(conversations.c.owner).where(
+                        conversations.c.conversation_id == key.conversation_id
+                    )
+                ).scalar_one_or_none()
+                if owner is not None:
+                    raise ChangedMeanwhileError if owner == key.owner else TakenError
                 try:
                     connection.execute(insert(conversations).values(values))
-                except IntegrityError:
-                    connection.rollback()
-                    owner = connection.execute(
-                        select(conversations.c.owner).where(
-                            conversations.c.conversation_id == key.conversation_id
-                        )
-                    ).scalar_one_or_none()
-                    if owner is not None and owner != key.owner:
-                        raise TakenError from None
+                except IntegrityError:  # begun in another process just now
                     raise ChangedMeanwhileError from None
             else:
                 done = connection.execute(
@@ -286,7 +289,6 @@ class ConversationDatabase:
         changed: Sequence[Turn],
         indexed: frozenset[str],
     ) -> None:
-
         for turn in changed:
             row = _turn_row(key, turn)
             done = connection.execute(
@@ -323,7 +325,6 @@ class ConversationDatabase:
         Returns:
             Its turns that somebody, through another process, wants stopped.
         """
-
         with self._writing() as connection:
             self._beat(connection)
             return frozenset(
@@ -337,17 +338,22 @@ class ConversationDatabase:
             )
 
     def _beat(self, connection: Connection) -> None:
-
         now = _now(connection)
-        done = connection.execute(
-            update(runners).where(runners.c.runner == self.runner).values(beat_s=now)
+        if not self._has_beaten:
+            # Those of processes that were killed; their answers count as interrupted either way.
+            connection.execute(delete(runners).where(runners.c.beat_s < now - _FORGOTTEN_S))
+            self._has_beaten = True
+        # Two threads may beat for the first time at once.
+        connection.execute(
+            sa.text(
+                "INSERT INTO runners (runner, beat_s) VALUES (:runner, :now)"
+                " ON CONFLICT (runner) DO UPDATE SET beat_s = excluded.beat_s"
+            ),
+            {"runner": self.runner, "now": now},
         )
-        if done.rowcount == 0:
-            connection.execute(insert(runners).values(runner=self.runner, beat_s=now))
 
     def want_stop(self, key: ConversationKey, turn_id: str) -> None:
         """Have the process that answers this turn stop, within a beat."""
-
         own = select(conversations.c.conversation_id).where(
             conversations.c.conversation_id == key.conversation_id,
             conversations.c.owner == key.owner,
@@ -361,7 +367,6 @@ class ConversationDatabase:
 
     def farewell(self) -> None:
         """Say that this process is going: whatever it still had under way is interrupted."""
-
         with self._writing() as connection:
             connection.execute(delete(runners).where(runners.c.runner == self.runner))
 
@@ -390,24 +395,91 @@ class ConversationDatabase:
 
     @contextmanager
     def _told(self) -> Generator[None]:
-
         try:
             yield
-        except SQLAlchemyError as fault:
-            raise told(fault, self.place) from fault
+        except (SQLAlchemyError, OSError) as fault:
+            error = told(fault, self.place)
+            if isinstance(error, StoreGoneError | StoreBrokenError):
+                self.close()  # what comes back may be another file or server, without tables
+            raise error from fault
 
     def _engine(self) -> Engine:
         """The engine, made and brought up to date at its first use."""
         with self._lock:
+            if self._engine_made is not None and self._file.is_another():
+                self._engine_made.dispose()
+                self._engine_made = None
             if self._engine_made is None:
-                engine = _make_engine(self._url)
+                # Who waited for the lock while another found it gone isn't to wait once more.
+                if self._failed is not None and self._clock() < self._failed[1]:
+                    error = self._failed[0]
+                    raise type(error)(**error.values)
                 try:
-                    _bring_up_to_date(engine, self.place)
-                except BaseException:
-                    engine.dispose()
-                    raise
-                self._engine_made = engine
+                    self._engine_made = self._made()
+                except (SQLAlchemyError, OSError, StoreError) as fault:
+                    error = fault if isinstance(fault, StoreError) else told(fault, self.place)
+                    self._failed = (error, self._clock() + _LEFT_ALONE_S)
+                    raise error from fault
+                self._failed = None
             return self._engine_made
+
+    def _made(self) -> Engine:
+        self._file.make_folder()
+        engine = _make_engine(self._url)
+        try:
+            _bring_up_to_date(engine, self.place)
+        except BaseException:
+            engine.dispose()
+            raise
+        self._file.opened()
+        return engine
+
+
+class _DatabaseFile:
+    """The file of a SQLite database, as it was when it was opened; nothing for PostgreSQL.
+
+    SQLite goes on writing into a file that was deleted, where nobody will ever read it.
+
+    Thread-safety: none; its database's lock is held.
+    """
+
+    def __init__(self, url: str) -> None:
+        parsed = make_url(url)
+        kept = parsed.database or ""
+        usual = parsed.drivername.startswith("sqlite") and not kept.startswith((":", "file:"))
+        self._path = Path(kept) if kept and usual else None
+        self._seen: tuple[int, int] | None = None
+
+    def make_folder(self) -> None:
+        """Make the folder for a new database.
+
+        Raises:
+            OSError: it can't be made; or there was a database, and it is gone now. An empty one in
+                its place would look as if all were lost, and stand in the way of its return.
+        """
+        if self._path is None:
+            return
+        if self._seen is not None:
+            self._path.stat()
+        else:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+
+    def opened(self) -> None:
+        """Remember which file it is."""
+        self._seen = self._now()
+
+    def is_another(self) -> bool:
+        """Whether it was deleted or replaced since."""
+        return self._now() != self._seen
+
+    def _now(self) -> tuple[int, int] | None:
+        if self._path is None:
+            return None
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 def place_of(url: str) -> str:
@@ -423,7 +495,7 @@ def place_of(url: str) -> str:
 def _make_engine(url: str) -> Engine:
     parsed = make_url(url)
     if not parsed.drivername.startswith("sqlite"):
-        return sa.create_engine(
+        engine = sa.create_engine(
             url,
             pool_size=5,
             max_overflow=20,
@@ -435,8 +507,15 @@ def _make_engine(url: str) -> Engine:
                 f" -c statement_timeout={_STATEMENT_MS}",
             },
         )
-    if parsed.database:
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+
+        @sa.event.listens_for(engine, "do_connect")
+        def connect(dialect: Any, record: Any, args: Any, values: Any) -> Any:
+            from llm.postgres_connection import PatientConnection  # where there is no PostgreSQL
+            # its driver needn't be loaded
+
+            return PatientConnection.connect(*args, **values)
+
+        return engine
     engine = sa.create_engine(
         url,
         pool_size=5,
@@ -474,31 +553,28 @@ def _bring_up_to_date(engine: Engine, place: str) -> None:
         return
     if revision is not None and revision > NEWEST:
         raise StoreNewerError(place=place)
-    with engine.connect().execution_options(writes=True) as connection:
-        if connection.dialect.name == "sqlite":
-            # Another process may be at it.
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={round(MIGRATION_BUSY_S * 1000)}")
-            connection.commit()
-        with connection.begin():
-            if connection.dialect.name == "postgresql":
-                connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
-                connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
-            if _revision(connection) != NEWEST:
-                _migrate(connection)
-        if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={round(BUSY_S * 1000)}")
-            connection.commit()
-
-
-def _migrate(connection: Connection) -> None:
     from alembic import command  # seldom needed, and slow to load
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    folder = str(Path(__file__).parent / "migrations")
+    config.set_main_option("script_location", folder.replace("%", "%%"))
+    # Alembic's context is the whole process's.
+    with (
+        _MIGRATING,
+        engine.connect().execution_options(writes=True) as connection,
+        connection.begin(),
+    ):
+        # Another process may be at it. Whoever waits for it longer than for a write is told that
+        # the database is locked, goes on in memory, and comes again.
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            connection.connection.driver_connection.patience_s = None  # type: ignore[union-attr]
+        if _revision(connection) != NEWEST:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    engine.dispose()  # the connection that waits
 
 
 def _revision(connection: Connection) -> str | None:
@@ -519,8 +595,9 @@ def _now(connection: Connection) -> float:
 
 def _possible(key: ConversationKey) -> bool:
     """Whether such an id can be anybody's: what stands in an address may be anything."""
-    return 0 < len(key.conversation_id) <= _ID_CHARS and _clean(key.conversation_id) == (
-        key.conversation_id
+    return all(
+        0 < len(part) <= limit and _clean(part) == part
+        for part, limit in ((key.owner, _OWNER_CHARS), (key.conversation_id, _ID_CHARS))
     )
 
 
@@ -565,10 +642,10 @@ def _turn_row(key: ConversationKey, turn: Turn) -> dict[str, Any]:
         "parent": turn.parent,
         "continues": turn.continues,
         "question": _clean(turn.question),
-        "backend": turn.backend,
+        "backend": _clean(turn.backend),
         "model": _clean(turn.model),
         "system_prompt": _clean(turn.system_prompt),
-        "person": turn.person,
+        "person": _clean(turn.person)[:_OWNER_CHARS],
         "params": _json(params_to_json(turn.params)),
         "state": turn.state,
         "text": _clean(turn.text),
@@ -586,15 +663,15 @@ def _turn(row: RowMapping) -> Turn:
         turn_id=row["turn_id"],
         question=row["question"],
         backend=row["backend"],
-        params=params_from_json(json.loads(row["params"])),
+        params=params_from_json(_from_json(row["params"])),
         system_prompt=row["system_prompt"],
         person=row["person"],
         model=row["model"],
         state=row["state"],
         text=row["text"],
         reasoning=row["reasoning"],
-        receipt=None if row["receipt"] is None else receipt_from_json(json.loads(row["receipt"])),
-        error=None if row["error"] is None else error_from_json(json.loads(row["error"])),
+        receipt=receipt_from_json(_from_json(row["receipt"])),
+        error=error_from_json(_from_json(row["error"])),
         parent=row["parent"],
         continues=row["continues"],
         created_s=row["created_s"],
@@ -606,3 +683,11 @@ def _turn(row: RowMapping) -> Turn:
 def _json(values: dict[str, Any]) -> str:
     # Escaped, so that no NUL and no half of a character can be in it.
     return json.dumps(values)
+
+
+def _from_json(text: str | None) -> object:
+    """What the text says; None where it isn't JSON, after somebody's own hands or a bad disk."""
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return None

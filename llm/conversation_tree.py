@@ -7,6 +7,7 @@ beside the old one, and what was deleted is only marked.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,11 @@ class ConversationKey:
 def new_id() -> str:
     """An unguessable id for a conversation."""
     return secrets.token_urlsafe(16)
+
+
+def could_be_id(text: str) -> bool:
+    """Whether `new_id` may have given it."""
+    return re.fullmatch(r"[\w-]{22}", text, re.ASCII) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +151,19 @@ class ConversationState:
         children = self._children()
         before, found = "", {}
         for turn in self.path():
-            found[turn.turn_id] = children.get(before, (turn.turn_id,))
+            here = children.get(before, ())
+            # In a damaged tree the first that is shown may hang on what isn't shown.
+            found[turn.turn_id] = here if turn.turn_id in here else (turn.turn_id,)
             before = turn.turn_id
         return found
 
     def newest_below(self, turn_id: str) -> str:
         """The last turn of the newest branch that goes through this one."""
         children = self._children()
-        while below := children.get(turn_id):
+        seen = {turn_id}  # a damaged tree may hold a ring
+        while below := [one for one in children.get(turn_id, ()) if one not in seen]:
             turn_id = below[-1]
+            seen.add(turn_id)
         return turn_id
 
     def live(self) -> tuple[Turn, ...]:
@@ -169,7 +179,7 @@ class ConversationState:
 
     def _live_upwards(self, turn_id: str) -> Iterator[Turn]:
         """From a turn to the first, leaving out what is deleted."""
-        seen: set[str] = set()  # a damaged tree may hold a ring
+        seen: set[str] = set()  # the same
         while (turn := self.turns.get(turn_id)) is not None and turn_id not in seen:
             seen.add(turn_id)
             if turn.deleted_s is None:
@@ -241,18 +251,21 @@ def show(turn_id: str) -> Change:
 def delete_turns(turn_ids: Iterable[str], now_s: float) -> Change:
     """These turns marked as deleted, with one moment, by which they can be brought back together.
 
-    What follows them stays: it follows the turn before them then.
+    What follows them stays: it follows the turn before them then. Where nothing follows, what else
+    stands in their place is shown.
     """
     wanted = frozenset(turn_ids)
 
     def change(state: ConversationState) -> ConversationState:
+        gone = {turn.turn_id for turn in state.live()} & wanted
+        if not gone:
+            return state
         turns = {
-            key: replace(turn, deleted_s=now_s)
-            if key in wanted and turn.deleted_s is None
-            else turn
+            key: replace(turn, deleted_s=now_s) if key in gone else turn
             for key, turn in state.turns.items()
         }
-        return _showing_something(replace(state, turns=turns))
+        after = replace(state, turns=turns)
+        return _to_an_end(after) if state.head.leaf in gone else after
 
     return change
 
@@ -266,23 +279,27 @@ def bring_back(deleted_s: float) -> Change:
     """What was deleted at that moment is there again."""
 
     def change(state: ConversationState) -> ConversationState:
-        turns = {
-            key: replace(turn, deleted_s=None) if turn.deleted_s == deleted_s else turn
-            for key, turn in state.turns.items()
-        }
         back = [key for key, turn in state.turns.items() if turn.deleted_s == deleted_s]
-        shown = {turn.turn_id for turn in replace(state, turns=turns).path()}
+        if not back:
+            return state
+        turns = {**state.turns, **{key: replace(state.turns[key], deleted_s=None) for key in back}}
         brought = replace(state, turns=turns)
-        return brought if not back or shown & set(back) else show(back[-1])(brought)
+        shown = {turn.turn_id for turn in brought.path()}
+        return brought if shown & set(back) else show(back[-1])(brought)
 
     return change
 
 
-def _showing_something(state: ConversationState) -> ConversationState:
-    """Another branch, where nothing is left of the one that was shown."""
-    if state.path() or not (live := state.live()):
-        return state
-    return show(live[-1].turn_id)(state)
+def _to_an_end(state: ConversationState) -> ConversationState:
+    """The newest branch that goes on from what is left of the one that was shown.
+
+    Otherwise that one could not be reached: variants are offered where one of them is shown.
+    """
+    path = state.path()
+    end = state.newest_below(path[-1].turn_id if path else "")
+    if not end and (live := state.live()):  # a damaged tree, all that is left hangs in a ring
+        end = state.newest_below(live[-1].turn_id)
+    return replace(state, head=replace(state.head, leaf=end or state.head.leaf))
 
 
 def title_of(question: str) -> str:
@@ -295,8 +312,7 @@ def history_messages(turns: Iterable[Turn], system: str) -> tuple[Message, ...]:
     """What the model is told before the next question: the system prompt, the answered turns.
 
     A turn without an answer is left out with its question, and an answer without a question, so
-    roles always alternate. Reasoning
-    is never sent back.
+    roles always alternate. Reasoning is never sent back.
     """
     messages = [Message("system", system)] if system.strip() else []
     for turn in turns:

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from llm.conversation_access import ChangedMeanwhileError, SearchHit, TakenError
+from llm.conversation_merge import merged
 from llm.conversation_tree import (
     Change,
     Conversation,
     ConversationKey,
     ConversationState,
     Turn,
+    new_id,
 )
 from llm.errors import ConversationGoneError, StoreError, StoreFaultError
 from llm.fault_log import log_fault
@@ -36,9 +36,6 @@ logger = logging.getLogger(__name__)
 
 KNOWN = 64
 """Conversations that are held in memory, so that looking at one again costs a version's look-up."""
-
-RETRY_S = 1.0
-"""How long a database that failed is left alone."""
 
 _MOST_TRIES = 20
 
@@ -52,17 +49,21 @@ class _Known:
     Args:
         version: the database's; None where it isn't there yet.
         elsewhere: its turns that another process is answering.
+        base: what the unsaved changes began with, as the database had it.
         unsaved: the turns that the database doesn't have, or not as they are here.
         head_unsaved: the same of the head.
         unindexed: the unsaved turns whose words are to be found.
+        fault: why the database refuses just this one.
     """
 
     state: ConversationState
     version: int | None = None
     elsewhere: frozenset[str] = frozenset()
+    base: ConversationState | None = None
     unsaved: set[str] = field(default_factory=set)
     head_unsaved: bool = False
     unindexed: set[str] = field(default_factory=set)
+    fault: StoreFaultError | None = None
 
     @property
     def behind(self) -> bool:
@@ -87,7 +88,6 @@ class ConversationStore:
         )
         self._write_trouble: StoreError | None = None
         self._read_trouble: StoreError | None = None
-        self._read_again_s = 0.0
 
     @property
     def runner(self) -> str:
@@ -97,7 +97,18 @@ class ConversationStore:
     @property
     def trouble(self) -> StoreError | None:
         """Why nothing can be saved or read right now; None while all is well."""
-        return self._write_trouble or self._read_trouble
+        return self._read_trouble or self._write_trouble
+
+    def trouble_with(self, key: ConversationKey) -> StoreError | None:
+        """Why this conversation can't be saved right now; None while all is well."""
+        with self._lock:
+            known = self._known.get(key)
+        return self.trouble or (known.fault if known else None)
+
+    @property
+    def readable(self) -> bool:
+        """Whether a conversation that isn't found is known not to be there."""
+        return self._read_trouble is None
 
     def state(self, key: ConversationKey) -> ConversationState | None:
         """The conversation; None where this person has none of that id, or it was deleted."""
@@ -128,47 +139,47 @@ class ConversationStore:
 
     def listed(self, owner: str, limit: int, offset: int = 0) -> list[Conversation]:
         """A person's conversations: the pinned ones first, then by the last question."""
-        with self._lock:
-            here = {
-                key: known.state.head
-                for key, known in self._known.items()
-                if key.owner == owner and (known.behind or self._read_trouble)
-            }
-        try:
-            heads = self._reading(lambda: self._database.listed(owner, limit + len(here), offset))
-        except StoreError:
-            heads = []
+        here = self._heads_here(owner)
         if not here:
-            return heads
-        merged = {head.key: head for head in heads if head.key not in here}
-        if not offset:
-            merged |= here
-        kept = [head for head in merged.values() if head.deleted_s is None]
-        return sorted(kept, key=lambda head: (not head.pinned, -head.updated_s))[:limit]
+            return self._heads(owner, limit, offset)
+        found = self._heads(owner, offset + limit + len(here))
+        heads = [*here.values(), *(head for head in found if head.key not in here)]
+        kept = [head for head in heads if head.deleted_s is None]
+        kept.sort(key=lambda head: (not head.pinned, -head.updated_s))
+        return kept[offset : offset + limit]
 
     def deleted(self, owner: str, limit: int) -> list[Conversation]:
         """A person's conversations that can be brought back, the one deleted last first."""
-        try:
-            return self._reading(lambda: self._database.listed(owner, limit, deleted=True))
-        except StoreError:
-            return []
+        here = self._heads_here(owner)
+        found = self._heads(owner, limit + len(here), deleted=True)
+        heads = [*here.values(), *(head for head in found if head.key not in here)]
+        gone = [(head.deleted_s, head) for head in heads if head.deleted_s is not None]
+        return [head for _, head in sorted(gone, key=lambda pair: -pair[0])][:limit]
 
     def search(self, owner: str, query: str, limit: int) -> list[SearchHit]:
         """A person's conversations that hold all the words; nothing while they can't be read."""
+        here = self._heads_here(owner)
+        gone = {key for key, head in here.items() if head.deleted_s is not None}
         try:
-            return self._reading(lambda: self._database.search(owner, query, limit))
+            hits = self._reading(lambda: self._database.search(owner, query, limit + len(gone)))
         except StoreError:
             return []
+        kept = [hit for hit in hits if hit.head.key not in gone][:limit]
+        return [replace(hit, head=here.get(hit.head.key, hit.head)) for hit in kept]
 
     def want_stop(self, key: ConversationKey, turn_id: str) -> None:
         """Have another process stop answering, within a second or so."""
+        if self.trouble is not None:
+            return
         try:
             self._database.want_stop(key, turn_id)
         except StoreError as error:
-            self._write_trouble = error
+            self._cannot_write(error)
 
     def keep(self, *, answering: bool) -> frozenset[str]:
         """Save what isn't saved yet, and say that this process lives. Called about once a second.
+
+        While there is trouble nothing else tries the database, so that nobody waits for it.
 
         Args:
             answering: whether this process has answers under way or waiting.
@@ -176,37 +187,33 @@ class ConversationStore:
         Returns:
             Those of its turns that are to be stopped.
         """
-        for key in self._unsaved():
-            try:
-                self._save(key)
-            except ChangedMeanwhileError:
-                continue  # the next time
-            except StoreError as error:
-                self._write_trouble = error
-                if not isinstance(error, StoreFaultError):
-                    return frozenset()  # the others won't fare better
-        if self._write_trouble is not None and not self._unsaved():
-            self._write_trouble = None
         if self._read_trouble is not None:
-            with suppress(StoreError):
-                self._reading(lambda: self._database.listed("", 1))
-        if not answering:
-            return frozenset()
+            try:
+                self._reading(lambda: self._database.listed("", 1), again=True)
+            except StoreError:
+                return frozenset()
+        wanted: frozenset[str] = frozenset()
         try:
-            return self._database.beat()
+            if answering:  # first, so that no number of unsaved ones makes it late
+                wanted = self._database.beat()
+            for key in self._unsaved():
+                self._try_to_save(key)
         except StoreError as error:
-            self._write_trouble = error
-            return frozenset()
+            self._cannot_write(error)  # the others won't fare better
+            return wanted
+        self._write_trouble = None
+        return wanted
 
     def close(self) -> None:
         """Save what can be saved, tell other processes, and let go of the database."""
         self.keep(answering=False)
         if left := self._unsaved():
             logger.warning("%d conversations could not be saved: %s", len(left), self.trouble)
-        try:
-            self._database.farewell()
-        except StoreError as error:
-            log_fault(logger, "Taking leave of the database failed", error)
+        if self.trouble is None:
+            try:
+                self._database.farewell()
+            except StoreError as error:
+                log_fault(logger, "Taking leave of the database failed", error)
         self._database.close()
 
     # -- within --
@@ -241,11 +248,44 @@ class ConversationStore:
             loaded = self._reading(lambda: self._database.load(key))
         except StoreError:
             return known
-        if loaded is None:
+        found = None if loaded is None else _Known(loaded.state, loaded.version, loaded.elsewhere)
+        if known is not None:
+            found = self._with_what_is_under_way(known, found)
+        if found is None:
             with self._lock:
                 self._known.pop(key, None)
             return None
-        return self._remember(key, _Known(loaded.state, loaded.version, loaded.elsewhere))
+        return self._remember(key, found)
+
+    def _with_what_is_under_way(self, known: _Known, found: _Known | None) -> _Known | None:
+        """What was read, and the answers under way here that it knows nothing of.
+
+        An older copy of the database may have been put in its place.
+        """
+        there: Mapping[str, Turn] = found.state.turns if found else {}
+        under_way = self._under_way(known.state)
+        if all(turn_id in there for turn_id in under_way):
+            return found
+        head = replace(found.state.head if found else known.state.head, leaf=known.state.head.leaf)
+        before = {turn.turn_id for turn_id in under_way for turn in known.state.path_to(turn_id)}
+        unsaved = {turn_id for turn_id in before if turn_id not in there}
+        kept = {key: turn for key, turn in known.state.turns.items() if key in unsaved}
+        return _Known(
+            ConversationState(head, {**there, **kept}),
+            found.version if found else None,
+            base=found.state if found else ConversationState(Conversation(head.key)),
+            unsaved=unsaved,
+            head_unsaved=True,
+            unindexed=set(unsaved),
+        )
+
+    def _under_way(self, state: ConversationState) -> list[str]:
+        """The turns that this process is answering, or will."""
+        return [
+            turn.turn_id
+            for turn in state.turns.values()
+            if turn.state != "ended" and turn.runner == self.runner
+        ]
 
     def _change(self, key: ConversationKey, change: Change, *, begins: bool) -> ConversationState:
         with self._locked(key):
@@ -260,7 +300,8 @@ class ConversationStore:
                     return before
                 changed = _changed(before, after)
                 indexed = _to_index(before, changed)
-                if not known.behind and self._write_trouble is None:
+                fault: StoreFaultError | None = None
+                if not known.behind and self.trouble is None:
                     try:
                         version = self._database.write(
                             key, known.version, after.head, changed, indexed=indexed
@@ -271,13 +312,18 @@ class ConversationStore:
                         continue
                     except TakenError:
                         raise ConversationGoneError from None
+                    except StoreFaultError as error:
+                        log_fault(logger, "A conversation was refused", error)
+                        fault = error
                     except StoreError as error:
-                        self._write_trouble = error
-                        log_fault(logger, "Saving a conversation failed", error)
+                        self._cannot_write(error)
                     else:
                         self._remember(key, _Known(after, version, known.elsewhere))
                         return after
+                if not known.behind:
+                    known.base = before
                 known.state = after
+                known.fault = fault or known.fault
                 known.head_unsaved = known.head_unsaved or after.head != before.head
                 known.unsaved.update(turn.turn_id for turn in changed)
                 known.unindexed.update(indexed)
@@ -285,35 +331,76 @@ class ConversationStore:
                 return after
         raise ConversationGoneError  # others change it all the time; hardly possible
 
+    def _try_to_save(self, key: ConversationKey) -> None:
+        """Raises:
+        StoreError: nothing can be saved.
+        """
+        try:
+            self._save(key)
+        except ChangedMeanwhileError:
+            return  # the next time
+        except TakenError:
+            self._move(key)
+        except StoreFaultError as error:
+            with self._lock:
+                known = self._known.get(key)
+            if known is not None:
+                if known.fault is None:
+                    log_fault(logger, "A conversation was refused", error)
+                known.fault = error
+
     def _save(self, key: ConversationKey) -> None:
         """Write what the database doesn't have of a conversation."""
         with self._locked(key):
-            known = self._known[key]
-            state, unsaved, unindexed = known.state, set(known.unsaved), set(known.unindexed)
-            head_unsaved = known.head_unsaved
+            with self._lock:
+                known = self._known.get(key)
+            if known is None or not known.behind:
+                return
+            ours, base = known.state, known.base or ConversationState(Conversation(key))
+            unsaved, unindexed = set(known.unsaved), set(known.unindexed)
         # Without the lock: it may take its time, and nobody should have to wait for that.
         loaded = self._database.load(key)
-        base = loaded.state.head if loaded is not None else state.head
+        if loaded is None:
+            saved, version = ours, None
+            unsaved = unindexed = set(ours.turns)
+        else:
+            saved, version = merged(base, ours, loaded.state), loaded.version
         version = self._database.write(
             key,
-            loaded.version if loaded is not None else None,
-            state.head if head_unsaved else base,
-            [turn for turn_id, turn in state.turns.items() if turn_id in unsaved],
+            version,
+            saved.head,
+            [turn for turn_id, turn in saved.turns.items() if turn_id in unsaved],
             indexed=unindexed,
         )
         with self._locked(key):
             later = {
                 turn_id
-                for turn_id in known.unsaved
-                if known.state.turns[turn_id] is not state.turns.get(turn_id)
+                for turn_id, turn in known.state.turns.items()
+                if turn is not ours.turns.get(turn_id)
             }
+            known.head_unsaved = known.state.head != ours.head
+            known.state = merged(ours, known.state, saved)
+            known.base = saved
             known.version = version
+            known.elsewhere = loaded.elsewhere if loaded else frozenset()
             known.unsaved = later
             known.unindexed &= later
-            known.head_unsaved = known.state.head is not state.head
-            if not known.behind:
-                with self._lock:
-                    self._known.pop(key, None)  # others' turns may have come: read anew
+            known.fault = None
+
+    def _move(self, key: ConversationKey) -> None:
+        """Give what was begun under another person's id, while nobody could know, one of its own."""
+        with self._locked(key):
+            with self._lock:
+                known = self._known.get(key)
+            if known is None or self._under_way(known.state):
+                return  # when its answers are over
+            logger.warning("A conversation got another id: that one is somebody else's")
+            own = ConversationKey(key.owner, new_id())
+            known.state = replace(known.state, head=replace(known.state.head, key=own))
+            known.base, known.version = None, None
+            with self._lock:
+                self._known.pop(key, None)
+            self._remember(own, known)
 
     def _unsaved(self) -> list[ConversationKey]:
         with self._lock:
@@ -323,25 +410,66 @@ class ConversationStore:
         with self._lock:
             self._known[key] = known
             self._known.move_to_end(key)
-            for other in list(self._known):
+            for other in list(self._known)[:-1]:
                 if len(self._known) <= KNOWN:
                     break
-                if not self._known[other].behind and other != key:
+                there = self._known[other]
+                # What is under way has to be at hand if the database fails.
+                if not there.behind and not self._under_way(there.state):
                     del self._known[other]
         return known
 
-    def _reading(self, read: Callable[[], T]) -> T:
-        """Read, where that didn't fail a moment ago."""
-        if self._read_trouble is not None and time.monotonic() < self._read_again_s:
-            raise self._read_trouble
+    def _heads_here(self, owner: str) -> dict[ConversationKey, Conversation]:
+        """What the database doesn't say of a person's conversations, or can't say now."""
+        with self._lock:
+            return {
+                key: known.state.head
+                for key, known in self._known.items()
+                if key.owner == owner and (known.behind or self._read_trouble is not None)
+            }
+
+    def _heads(
+        self, owner: str, limit: int, offset: int = 0, *, deleted: bool = False
+    ) -> list[Conversation]:
+        try:
+            return self._reading(
+                lambda: self._database.listed(owner, limit, offset, deleted=deleted)
+            )
+        except StoreError:
+            return []
+
+    def _reading(self, read: Callable[[], T], *, again: bool = False) -> T:
+        """Read, where that didn't fail before.
+
+        Args:
+            again: try although it did.
+        """
+        if self._read_trouble is not None and not again:
+            # A new one: an exception that is raised time and again keeps each time's frames.
+            raise type(self._read_trouble)(**self._read_trouble.values)
         try:
             result = read()
-        except StoreError as error:
-            self._read_trouble = error
-            self._read_again_s = time.monotonic() + RETRY_S
+        except StoreFaultError as error:  # of this reading; others may fare better
+            log_fault(logger, "Reading conversations failed", error)
             raise
-        self._read_trouble = None
+        except StoreError as error:
+            if type(error) is not type(self._read_trouble):
+                log_fault(logger, "Conversations can't be read", error)
+            self._read_trouble = _bare(error)
+            raise
+        if again:
+            self._read_trouble = None
         return result
+
+    def _cannot_write(self, error: StoreError) -> None:
+        if type(error) is not type(self._write_trouble):
+            log_fault(logger, "Conversations can't be saved", error)
+        self._write_trouble = _bare(error)
+
+
+def _bare(error: StoreError) -> StoreError:
+    """The error without the frames that it came through, to be kept."""
+    return type(error)(**error.values)
 
 
 def _changed(before: ConversationState, after: ConversationState) -> Sequence[Turn]:

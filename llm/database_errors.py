@@ -6,6 +6,7 @@ result codes, https://www.sqlite.org/rescode.html.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 
 from llm.errors import (
@@ -42,6 +43,14 @@ _POSTGRESQL: dict[str, type[StoreError]] = {
     "XX002": StoreBrokenError,
 }
 
+_SYSTEM: dict[int, type[StoreError]] = {
+    errno.EACCES: StoreReadOnlyError,
+    errno.EPERM: StoreReadOnlyError,
+    errno.EROFS: StoreReadOnlyError,
+    errno.ENOSPC: StoreFullError,
+    errno.EDQUOT: StoreFullError,
+}
+
 _NOTHING_THERE = ("no such table", "no such column")
 
 
@@ -49,9 +58,11 @@ def told(fault: BaseException, place: str) -> StoreError:
     """The error to tell.
 
     Args:
-        fault: what SQLAlchemy raised.
+        fault: what SQLAlchemy raised, or the system.
         place: where the database is, without a password.
     """
+    if isinstance(fault, OSError):
+        return _SYSTEM.get(fault.errno or 0, StoreGoneError)(place=place)
     origin = getattr(fault, "orig", None)
     if isinstance(origin, sqlite3.Error):
         # An extended code's name begins with the plain one's: SQLITE_IOERR_WRITE.
