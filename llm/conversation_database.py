@@ -165,7 +165,7 @@ class ConversationDatabase:
             deleted: those that can be brought back instead, the one deleted last first.
         """
         c = conversations.c
-        wanted = select(conversations).where(c.owner == owner)
+        wanted = select(conversations).where(c.owner == _clean(owner))
         if deleted:
             wanted = wanted.where(c.deleted_s.is_not(None)).order_by(c.deleted_s.desc())
         else:
@@ -185,7 +185,7 @@ class ConversationDatabase:
             query: as it was typed; nothing in it is syntax, but for quotes around a phrase.
             limit: the most that are returned.
         """
-        wanted = _clean(query).strip()
+        wanted, owner = _clean(query).strip(), _clean(owner)
         if not wanted:
             return []
         c = conversations.c
@@ -354,6 +354,8 @@ class ConversationDatabase:
 
     def want_stop(self, key: ConversationKey, turn_id: str) -> None:
         """Have the process that answers this turn stop, within a beat."""
+        if not _possible(key):
+            return
         own = select(conversations.c.conversation_id).where(
             conversations.c.conversation_id == key.conversation_id,
             conversations.c.owner == key.owner,
@@ -361,7 +363,7 @@ class ConversationDatabase:
         with self._writing() as connection:
             connection.execute(
                 update(turns)
-                .where(turns.c.turn_id == turn_id, turns.c.conversation_id.in_(own))
+                .where(turns.c.turn_id == _clean(turn_id), turns.c.conversation_id.in_(own))
                 .values(stop_wanted=True)
             )
 

@@ -7,7 +7,9 @@ result codes, https://www.sqlite.org/rescode.html.
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
+from pathlib import Path
 
 from llm.errors import (
     StoreBrokenError,
@@ -69,7 +71,8 @@ def told(fault: BaseException, place: str) -> StoreError:
         name = getattr(origin, "sqlite_errorname", "")
         for known, kind in _SQLITE.items():
             if name == known or name.startswith(f"{known}_"):
-                return kind(place=place)
+                barred = kind is StoreGoneError and _may_only_be_read(place)
+                return StoreReadOnlyError(place=place) if barred else kind(place=place)
         if any(words in str(origin) for words in _NOTHING_THERE):  # the file was replaced
             return StoreGoneError(place=place)
     state = getattr(origin, "sqlstate", None)
@@ -80,3 +83,9 @@ def told(fault: BaseException, place: str) -> StoreError:
     if type(fault).__name__ == "TimeoutError":  # SQLAlchemy's: all connections are in use
         return StoreLockedError(place=place)
     return StoreFaultError(place=place, kind=type(origin or fault).__name__)
+
+
+def _may_only_be_read(file: str) -> bool:
+    """Whether a SQLite database can't be opened because of files that it has to write beside it."""
+    path = Path(file)
+    return any(each.exists() and not os.access(each, os.W_OK) for each in (path, path.parent))

@@ -1,8 +1,9 @@
-"""A real PostgreSQL for whichever test wants one, started once."""
+"""Databases for whichever test wants one: SQLite, and a real PostgreSQL, started once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +27,12 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
     url = postgres.new_database()
     yield url
     postgres.drop_database(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of the test's own, of either kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'conversations.sqlite3'}"
+    url: str = request.getfixturevalue("postgres_url")
+    return url

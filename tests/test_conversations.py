@@ -86,6 +86,12 @@ def begun(store: ConversationStore, name: str = "a", owner: str = "somebody") ->
     return key
 
 
+def there(store: ConversationStore, key: ConversationKey) -> ConversationState:
+    state = store.state(key)
+    assert state is not None
+    return state
+
+
 def read_anew(opened: Opened, key: ConversationKey, runner: str = "") -> ConversationState:
     state = opened(runner).state(key)
     assert state is not None
@@ -286,6 +292,7 @@ def test_an_odd_id_or_owner_is_nobodys_and_troubles_nobody(
         store.want_stop(each, odd)
     for words in (odd, f'"{odd}'):
         store.search("somebody", words, 9)
+    assert store.listed(odd, 9) == store.deleted(odd, 9) == store.search(odd, "a", 9) == []
     assert store.trouble is None
     assert store.state(key) is not None
 
@@ -331,11 +338,9 @@ def test_words_are_found_in_titles_questions_and_answers_but_not_where_deleted(
     store: ConversationStore,
 ) -> None:
     key = begun(store, "elephant")
-    (turn,) = (store.state(key) or pytest.fail()).path()
+    (turn,) = there(store, key).path()
     for text in ("the giraffe", "the zebra"):
-        store.change(
-            key, change_turn(turn.turn_id, lambda t, text=text: replace(t, text=text))
-        )
+        store.change(key, change_turn(turn.turn_id, lambda t, text=text: replace(t, text=text)))
 
     def found(words: str) -> list[ConversationKey]:
         return [hit.head.key for hit in store.search("somebody", words, 9)]
@@ -371,8 +376,12 @@ def test_changes_from_many_threads_and_two_processes_are_all_kept(
 
     def add(which: ConversationStore, thread: int) -> None:
         for number in range(8):
-            name = f"{which.runner}-{thread}-{number}"
-            which.change(key, lambda state: add_turn(a_turn(name, state.head.leaf))(state))
+            turn = a_turn(f"{which.runner}-{thread}-{number}")
+
+            def to_the_end(state: ConversationState, turn: Turn = turn) -> ConversationState:
+                return add_turn(replace(turn, parent=state.head.leaf))(state)
+
+            which.change(key, to_the_end)
             counts[which] += 1
 
     at_once(*[lambda w=which, t=thread: add(w, t) for which in counts for thread in range(3)])
@@ -414,18 +423,17 @@ def test_two_processes_that_begin_the_same_conversation_both_have_their_turn(
 
 
 def test_two_processes_that_begin_one_id_for_two_people_give_it_to_one(opened: Opened) -> None:
+    one, other = opened(), opened()
     for number in range(5):
-        stores = opened(), opened()
         own = new_id()
-        keys = [ConversationKey(f"person {each}", own) for each in range(2)]
+        keys = {store: ConversationKey(store.runner, own) for store in (one, other)}
 
-        def begin(which: int, keys: list[ConversationKey] = keys, number: int = number) -> None:
+        def begin(store: ConversationStore, keys: Any = keys, number: int = number) -> None:
             with suppress(ConversationGoneError):
-                stores[which].begin(keys[which], add_turn(a_turn(f"{number}-{which}")))  # noqa: B023
+                store.begin(keys[store], add_turn(a_turn(f"{number} {store.runner}")))
 
-        at_once(lambda: begin(0), lambda: begin(1))  # noqa: B023
-        there = [opened().state(key) for key in keys]
-        assert sum(state is not None for state in there) == 1
+        at_once(lambda begin=begin: begin(one), lambda begin=begin: begin(other))
+        assert sum(opened().state(key) is not None for key in keys.values()) == 1
 
 
 def test_the_first_questions_of_many_people_at_once_are_all_kept(
@@ -434,9 +442,7 @@ def test_the_first_questions_of_many_people_at_once_are_all_kept(
     keys = [key_of(f"person {number}") for number in range(12)]
 
     def ask(key: ConversationKey) -> None:
-        store.begin(
-            key, add_turn(a_turn(key.owner, state="running", runner=store.runner))
-        )
+        store.begin(key, add_turn(a_turn(key.owner, state="running", runner=store.runner)))
 
     at_once(*[lambda key=key: ask(key) for key in keys])
     assert store.trouble is None
@@ -453,13 +459,13 @@ def answering_elsewhere(opened: Opened) -> tuple[ConversationStore, Conversation
 
 def test_an_answer_of_another_process_is_seen_as_it_grows_and_ends(opened: Opened) -> None:
     first, second, key = answering_elsewhere(opened)
-    assert (second.state(key) or pytest.fail()).turns["a"].state == "running"
+    assert there(second, key).turns["a"].state == "running"
     assert second.elsewhere(key) == {"a"}
     assert first.elsewhere(key) == frozenset()
     first.change(key, change_turn("a", lambda t: replace(t, text="half")))
-    assert (second.state(key) or pytest.fail()).turns["a"].text == "half"
+    assert there(second, key).turns["a"].text == "half"
     first.change(key, change_turn("a", lambda t: replace(t, text="whole", state="ended")))
-    turn = (second.state(key) or pytest.fail()).turns["a"]
+    turn = there(second, key).turns["a"]
     assert (turn.state, turn.text, turn.receipt) == ("ended", "whole", None)
     assert second.elsewhere(key) == frozenset()
 
@@ -474,9 +480,9 @@ def test_an_answer_whose_process_fell_silent_is_interrupted_and_what_it_said_sta
     first, second, key = answering_elsewhere(opened)
     first.change(key, change_turn("a", lambda t: replace(t, text="half")))
     silent(sql, STALE_S / 3)
-    assert (second.state(key) or pytest.fail()).turns["a"].state == "running"
+    assert there(second, key).turns["a"].state == "running"
     silent(sql, STALE_S)
-    turn = (second.state(key) or pytest.fail()).turns["a"]
+    turn = there(second, key).turns["a"]
     assert turn.receipt is not None
     assert (turn.state, turn.text, turn.receipt.finish.reason) == ("ended", "half", "interrupted")
     assert second.elsewhere(key) == frozenset()
@@ -487,12 +493,12 @@ def test_an_answer_whose_process_was_only_slow_goes_on_and_ends_as_it_should(
 ) -> None:
     first, second, key = answering_elsewhere(opened)
     silent(sql, 2 * STALE_S)
-    assert (second.state(key) or pytest.fail()).turns["a"].state == "ended"
+    assert there(second, key).turns["a"].state == "ended"
     second.begin(key, add_turn(a_turn("b", "a", state="running", runner="second")))
     receipt = Receipt("m", Finish("stop"))
     first.keep(answering=True)
     first.change(key, change_turn("a", lambda t: replace(t, text="half")))
-    turns = (second.state(key) or pytest.fail()).turns
+    turns = there(second, key).turns
     assert (turns["a"].state, turns["a"].text) == ("running", "half")
     first.change(
         key, change_turn("a", lambda t: replace(t, state="ended", text="all", receipt=receipt))
@@ -505,12 +511,10 @@ def test_an_answer_whose_process_was_only_slow_goes_on_and_ends_as_it_should(
 def test_a_process_that_takes_leave_leaves_nothing_running(opened: Opened) -> None:
     first, second, key = answering_elsewhere(opened)
     first.close()
-    assert (second.state(key) or pytest.fail()).turns["a"].state == "ended"
+    assert there(second, key).turns["a"].state == "ended"
 
 
-def test_processes_long_gone_are_forgotten(
-    opened: Opened, sql: Callable[..., Any]
-) -> None:
+def test_processes_long_gone_are_forgotten(opened: Opened, sql: Callable[..., Any]) -> None:
     answering_elsewhere(opened)
     silent(sql, 90_000)
     later = opened("later")
@@ -543,7 +547,7 @@ def test_an_older_copy_of_the_database_loses_no_answer_that_is_under_way(
 
 
 def test_while_one_thread_waits_for_the_database_others_read(
-    store: ConversationStore, database_url: str
+    store: ConversationStore,
 ) -> None:
     """A write that waits for somebody's lock holds up nobody else's conversation."""
     key, other = begun(store), begun(store)
@@ -568,7 +572,7 @@ def test_a_value_that_is_refused_troubles_only_its_own_conversation(
     store: ConversationStore, opened: Opened
 ) -> None:
     key, other = begun(store), begun(store)
-    taken = next(iter((store.state(other) or pytest.fail()).turns))
+    taken = next(iter(there(store, other).turns))
     store.change(key, add_turn(a_turn(taken, error=OutOfMemoryError(model="m"))))
     assert store.trouble is None
     assert store.trouble_with(key) is not None
@@ -578,4 +582,4 @@ def test_a_value_that_is_refused_troubles_only_its_own_conversation(
     assert read_anew(opened, other).head.title == "goes on"
     assert store.trouble is None
     assert store.trouble_with(key) is not None
-    assert taken in (store.state(key) or pytest.fail()).turns
+    assert taken in there(store, key).turns
