@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from llm.chat import MAX_QUEUED, Chat
-from llm.conversations import ConversationStore, Turn
+from llm.conversation_database import ConversationDatabase
+from llm.conversation_tree import ConversationKey, ConversationState, Turn
+from llm.conversations import ConversationStore
 from llm.errors import (
     EmptyQuestionError,
     InternalError,
@@ -25,6 +29,7 @@ from llm.errors import (
 )
 from llm.job import GenerationJob, Snapshot
 from llm.registry import JobRegistry
+from llm.stored_answer import StoredAnswer
 from llm.types import Backend, Message, Notice, SamplingParams
 from tests.driven_backend import PATIENCE_S, DrivenBackend, DrivenStream, at_once, join, let_go
 
@@ -34,23 +39,26 @@ LIMIT_CHARS = 100
 class Room:
     """A chat with two hand-driven backends, and one conversation in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str, runner: str = "this process") -> None:
         self.local = DrivenBackend(slots=4, model="small one")
         self.server = DrivenBackend(slots=4, model="big one")
         self.factories: dict[str, Callable[[], Backend]] = {
             "local": lambda: self.local,
             "server": lambda: self.server,
         }
-        self.store = ConversationStore()
+        self.store = ConversationStore(ConversationDatabase(url, runner))
         self.registry = JobRegistry()
         self.chat = Chat(self.store, self.registry, self.factories, LIMIT_CHARS)
-        self.here = self.chat.open(None)
+        self.here = self.open()
+
+    def open(self, wanted: str | None = None) -> ConversationKey:
+        return self.chat.open("somebody", wanted)
 
     def ask(
         self,
         question: str,
         *,
-        conversation: str | None = None,
+        conversation: ConversationKey | None = None,
         backend: str = "local",
         params: SamplingParams | None = None,
         system_prompt: str = "",
@@ -64,7 +72,7 @@ class Room:
             system_prompt=system_prompt,
         )
 
-    def ask_again(self, turn: Turn, here: str | None = None) -> None:
+    def ask_again(self, turn: Turn, here: ConversationKey | None = None) -> None:
         self.chat.ask_again(
             here or self.here,
             turn.turn_id,
@@ -96,7 +104,7 @@ class Room:
 
     def running(self) -> GenerationJob:
         job = self.chat.job(self.here)
-        assert job is not None
+        assert isinstance(job, GenerationJob)
         return job
 
     def turns(self) -> tuple[Turn, ...]:
@@ -106,14 +114,15 @@ class Room:
         return [(turn.question, turn.state, turn.text) for turn in self.turns()]
 
     def close(self) -> None:
-        self.registry.close()
         self.local.close()
         self.server.close()
+        self.chat.close()
+        assert self.store.trouble is None
 
 
 @pytest.fixture
-def room() -> Iterator[Room]:
-    room = Room()
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(f"sqlite:///{tmp_path / 'conversations.sqlite3'}")
     yield room
     room.close()
 
@@ -232,7 +241,7 @@ def test_only_a_queued_question_can_be_withdrawn(room: Room) -> None:
 
 def test_two_tabs_that_ask_at_once_get_two_turns_one_after_the_other(room: Room) -> None:
     for _ in range(20):
-        room.here = room.chat.open(None)
+        room.here = room.open()
         at_once(lambda: room.ask("left"), lambda: room.ask("right"))
         assert [turn.state for turn in room.turns()] == ["running", "queued"]
         job, first = room.running(), room.next_stream()
@@ -280,7 +289,7 @@ def test_while_one_tab_asks_another_waits(room: Room) -> None:
 
 def test_an_ask_at_the_very_end_of_an_answer_is_not_forgotten(room: Room) -> None:
     for _ in range(50):
-        room.here = room.chat.open(None)
+        room.here = room.open()
         room.ask("one")
         job, stream = room.running(), room.next_stream()
         at_once(lambda stream=stream: stream.answer("one!"), lambda: room.ask("two"))
@@ -319,12 +328,12 @@ def test_stop_where_nothing_runs_does_nothing(room: Room) -> None:
     room.chat.stop(room.here)
     room.answered("one", "one!")
     room.chat.stop(room.here)
-    room.chat.stop("unknown")
+    room.chat.stop(ConversationKey("somebody", "unknown"))
     assert room.transcript() == [("one", "ended", "one!")]
 
 
 def test_stop_leaves_other_conversations_alone(room: Room) -> None:
-    other = room.chat.open(None)
+    other = room.open()
     room.ask("mine")
     room.next_stream().say("my answer")
     room.ask("yours", conversation=other)
@@ -355,7 +364,7 @@ def test_clear_forgets_all_and_stops_the_answer(room: Room) -> None:
     let_go(job)
     assert room.turns() == ()
     assert room.chat.job(room.here) is None
-    assert room.chat.open(room.here) == room.here
+    assert room.open(room.here.conversation_id) == room.here
     assert [stream.question for stream in room.local.streams] == ["one", "two"]
 
 
@@ -409,19 +418,16 @@ def test_clear_does_not_stop_what_another_tab_asks_right_after(
         room.ask("new")
 
     meanwhile = threading.Thread(target=end_by_itself_and_ask)
-    forget, get = room.store.clear, room.registry.get
+    change = room.store.change
 
-    def forget_then_look_late(conversation_id: str) -> None:
-        forget(conversation_id)
-        monkeypatch.setattr(room.registry, "get", look_late)
-
-    def look_late(conversation_id: str) -> GenerationJob | None:
-        monkeypatch.setattr(room.registry, "get", get)
+    def change_then_give_way(*told: Any) -> ConversationState:
+        monkeypatch.setattr(room.store, "change", change)
+        state = change(*told)
         meanwhile.start()
         meanwhile.join(0.2)  # it waits for Clear to be over; otherwise it is through by now
-        return get(conversation_id)
+        return state
 
-    monkeypatch.setattr(room.store, "clear", forget_then_look_late)
+    monkeypatch.setattr(room.store, "change", change_then_give_way)
     room.chat.clear(room.here)
     join(meanwhile)
     job = room.running()
@@ -657,13 +663,27 @@ def test_ask_again_replaces_a_failed_turn_without_text(room: Room) -> None:
     assert turn.turn_id != failed.turn_id
 
 
-def test_ask_again_keeps_a_partial_answer(room: Room) -> None:
+def variants(room: Room) -> list[tuple[str, ...]]:
+    """For each shown turn, the texts of all that stand in its place."""
+    state = room.chat.state(room.here)
+    assert state is not None
+    return [
+        tuple(state.turns[turn_id].text for turn_id in beside)
+        for beside in state.variants().values()
+    ]
+
+
+def test_another_answer_stands_beside_the_old_one(room: Room) -> None:
     turn = room.failed("why?", OutOfMemoryError(model="m"), text="Becau")
     room.ask_again(turn)
     job = room.running()
     room.next_stream().answer("Because.")
     let_go(job)
-    assert room.transcript() == [("why?", "ended", "Becau"), ("why?", "ended", "Because.")]
+    assert room.transcript() == [("why?", "ended", "Because.")]
+    assert variants(room) == [("Becau", "Because.")]
+    room.chat.show(room.here, turn.turn_id)
+    assert room.transcript() == [("why?", "ended", "Becau")]
+    assert room.answered("and?", "So.").parent == turn.turn_id
 
 
 def test_ask_again_keeps_what_was_thought(room: Room) -> None:
@@ -678,10 +698,84 @@ def test_ask_again_keeps_what_was_thought(room: Room) -> None:
     job = room.running()
     room.next_stream().answer("Because.")
     let_go(job)
-    assert [(turn.reasoning, turn.text) for turn in room.turns()] == [
-        ("because", ""),
-        ("", "Because."),
-    ]
+    assert variants(room) == [("", "Because.")]
+    room.chat.show(room.here, cut.turn_id)
+    assert room.turns()[0].reasoning == "because"
+
+
+def test_a_changed_question_starts_a_branch_that_knows_nothing_of_the_old_one(room: Room) -> None:
+    room.answered("zero", "zero!")
+    first = room.answered("one", "one!")
+    room.answered("two", "two!")
+    room.chat.ask_again(
+        room.here,
+        first.turn_id,
+        person="somebody",
+        backend="local",
+        params=SamplingParams(),
+        question="uno",
+    )
+    job, stream = room.running(), room.next_stream()
+    assert told(stream) == [("user", "zero"), ("assistant", "zero!"), ("user", "uno")]
+    stream.answer("uno!")
+    let_go(job)
+    assert [turn.question for turn in room.turns()] == ["zero", "uno"]
+    room.chat.show(room.here, first.turn_id)
+    assert [turn.question for turn in room.turns()] == ["zero", "one", "two"]
+
+
+@pytest.mark.parametrize("question", ["", "x" * (LIMIT_CHARS + 1)])
+def test_a_changed_question_is_held_to_the_same_limits(room: Room, question: str) -> None:
+    turn = room.answered("one", "one!")
+    with pytest.raises((EmptyQuestionError, QuestionTooLongError)):
+        room.chat.ask_again(
+            room.here,
+            turn.turn_id,
+            person="somebody",
+            backend="local",
+            params=SamplingParams(),
+            question=question,
+        )
+    assert room.transcript() == [("one", "ended", "one!")]
+
+
+def go_on(room: Room, turn: Turn) -> None:
+    room.chat.go_on(
+        room.here, turn.turn_id, person="somebody", backend="local", params=SamplingParams()
+    )
+
+
+def test_going_on_gives_the_whole_text_in_a_turn_beside_the_cut_one(room: Room) -> None:
+    cut = room.failed("why?", OutOfMemoryError(model="m"), text="Beca")
+    go_on(room, cut)
+    assert room.transcript() == [("why?", "running", "Beca")]
+    job, stream = room.running(), room.next_stream()
+    assert told(stream) == [("user", "why?"), ("assistant", "Beca")]
+    stream.say("use")
+    job.save_partial()
+    assert room.transcript() == [("why?", "running", "Because")]
+    stream.say(".")
+    stream.finish()
+    let_go(job)
+    assert room.transcript() == [("why?", "ended", "Because.")]
+    assert variants(room) == [("Beca", "Because.")]
+    assert room.turns()[0].continues == cut.turn_id
+
+
+def test_going_on_that_fails_keeps_what_was_there(room: Room) -> None:
+    cut = room.failed("why?", OutOfMemoryError(model="m"), text="Beca")
+    go_on(room, cut)
+    job, stream = room.running(), room.next_stream()
+    stream.raise_(ServerUnreachableError(url="u"))
+    let_go(job)
+    (turn,) = room.turns()
+    assert (turn.text, type(turn.error)) == ("Beca", ServerUnreachableError)
+
+
+def test_going_on_twice_at_once_goes_on_once(room: Room) -> None:
+    cut = room.failed("why?", OutOfMemoryError(model="m"), text="Beca")
+    at_once(*[lambda: go_on(room, cut)] * 4)
+    assert variants(room) == [("Beca", "Beca")]
 
 
 def test_ask_again_loses_no_question_when_enough_are_queued(room: Room) -> None:
@@ -707,7 +801,7 @@ def test_only_an_ended_turn_can_be_asked_again(room: Room) -> None:
         room.ask_again(turn)
     stranger = replace(room.turns()[0], turn_id="unknown")
     room.ask_again(stranger)
-    room.ask_again(stranger, here="unknown")
+    room.ask_again(stranger, here=ConversationKey("somebody", "unknown"))
     assert [turn.question for turn in room.turns()] == ["running", "queued"]
 
 
@@ -716,17 +810,24 @@ def test_only_an_ended_turn_can_be_asked_again(room: Room) -> None:
 
 def test_an_unknown_conversation_opens_as_a_new_one(room: Room) -> None:
     for unknown in (None, "", "guessed"):
-        opened = room.chat.open(unknown)
-        assert opened not in (unknown, room.here)
+        opened = room.open(unknown)
+        assert opened.conversation_id not in (unknown, room.here.conversation_id)
         assert room.chat.turns(opened) == ()
     room.ask("something")
-    assert room.chat.open(room.here) == room.here
+    assert room.open(room.here.conversation_id) == room.here
+
+
+def test_anothers_conversation_opens_as_a_new_one_of_ones_own(room: Room) -> None:
+    room.answered("mine", "yours not")
+    opened = room.chat.open("thief", room.here.conversation_id)
+    assert opened.conversation_id != room.here.conversation_id
+    assert room.chat.turns(ConversationKey("thief", room.here.conversation_id)) == ()
 
 
 def test_ahead_of_counts_those_in_line_before(room: Room) -> None:
     room.local.slots = 1
     for number in range(3):
-        conversation = room.chat.open(None)
+        conversation = room.open()
         room.ask(f"before {number}", conversation=conversation)
     room.ask("mine")
     # All asked by the same person: first come, first served.
@@ -735,7 +836,7 @@ def test_ahead_of_counts_those_in_line_before(room: Room) -> None:
 
 def test_many_conversations_leave_no_locks_behind(room: Room) -> None:
     for _ in range(50):
-        room.here = room.chat.open(None)
+        room.here = room.open()
         room.answered("one", "one!")
     gc.collect()
     assert dict(room.chat._locks) == {}
@@ -764,13 +865,22 @@ def test_a_store_that_refuses_the_end_once_does_not_hold_up_the_conversation(
 ) -> None:
     change, refusals = ConversationStore.change, 1
 
-    def refusing(store: ConversationStore, here: str, turn_id: str, how: Any) -> Turn | None:
+    def refusing(store: ConversationStore, key: ConversationKey, how: Any) -> ConversationState:
         nonlocal refusals
-        turn = next(turn for turn in store.turns(here) if turn.turn_id == turn_id)
-        if how(turn).state == "ended" and refusals:
-            refusals -= 1
-            raise OSError("no room")
-        return change(store, here, turn_id, how)
+
+        def looked_at(state: ConversationState) -> ConversationState:
+            nonlocal refusals
+            after: ConversationState = how(state)
+            ends = any(
+                turn.state == "ended" and state.turns[turn_id].state == "running"
+                for turn_id, turn in after.turns.items()
+            )
+            if ends and refusals:
+                refusals -= 1
+                raise OSError("no room")
+            return after
+
+        return change(store, key, looked_at)
 
     monkeypatch.setattr(ConversationStore, "change", refusing)
     room.ask("first")
@@ -796,3 +906,190 @@ def test_an_answer_whose_figures_cant_be_told_ends_with_its_text(
         room.next_stream().answer(text)
         let_go(job)
     assert room.transcript() == [("first", "ended", "One."), ("second", "ended", "Two.")]
+
+
+# Bringing back
+
+
+def test_clear_can_be_undone_and_the_stopped_answer_is_there_as_far_as_it_was(room: Room) -> None:
+    room.answered("one", "one!")
+    room.ask("two")
+    job = room.running()
+    room.next_stream().say("half")
+    stamp = room.chat.clear(room.here)
+    let_go(job)
+    assert stamp is not None
+    room.chat.bring_back(room.here, stamp)
+    assert room.transcript() == [("one", "ended", "one!"), ("two", "ended", "half")]
+
+
+def test_clear_where_nothing_is_says_so(room: Room) -> None:
+    assert room.chat.clear(room.here) is None
+    room.answered("one", "one!")
+    assert room.chat.clear(room.here) is not None
+    assert room.chat.clear(room.here) is None
+
+
+def test_a_question_that_was_queued_when_all_was_cleared_is_answered_when_it_is_brought_back(
+    room: Room,
+) -> None:
+    room.ask("one")
+    room.ask("two")
+    job = room.running()
+    room.next_stream().say("half")
+    stamp = room.chat.clear(room.here)
+    let_go(job)
+    assert stamp is not None
+    assert room.chat.job(room.here) is None
+    room.chat.bring_back(room.here, stamp)
+    job, stream = room.running(), room.next_stream()
+    assert stream.question == "two"
+    stream.answer("two!")
+    let_go(job)
+    assert room.transcript() == [("one", "ended", "half"), ("two", "ended", "two!")]
+
+
+def test_a_deleted_turn_is_stopped_and_what_follows_it_goes_on(room: Room) -> None:
+    room.ask("one")
+    room.ask("two")
+    job = room.running()
+    room.next_stream().say("half")
+    stamp = room.chat.delete_turn(room.here, room.turns()[0].turn_id)
+    let_go(job)
+    job, stream = room.running(), room.next_stream()
+    assert told(stream) == [("user", "two")]
+    stream.answer("two!")
+    let_go(job)
+    assert room.transcript() == [("two", "ended", "two!")]
+    room.chat.bring_back(room.here, stamp)
+    assert room.transcript() == [("one", "ended", "half"), ("two", "ended", "two!")]
+
+
+def test_withdrawing_another_answer_shows_the_old_one_again(room: Room) -> None:
+    old = room.answered("one", "one!")
+    other = room.answered("two", "two!")
+    room.ask("running")
+    room.ask_again(old)
+    (again,) = room.turns()
+    assert again.state == "queued"
+    room.chat.withdraw(room.here, again.turn_id)
+    assert [turn.question for turn in room.turns()] == ["one", "two", "running"]
+    assert other in room.turns()
+
+
+def test_a_deleted_conversation_answers_nothing_until_it_is_restored(room: Room) -> None:
+    room.ask("one")
+    room.ask("two")
+    job = room.running()
+    room.next_stream().say("half")
+    room.chat.delete(room.here)
+    let_go(job)
+    assert room.chat.state(room.here) is None
+    assert room.chat.job(room.here) is None
+    assert room.chat._in_line == set()
+    assert [head.key for head in room.store.deleted("somebody", 9)] == [room.here]
+    room.chat.restore(room.here)
+    job, stream = room.running(), room.next_stream()
+    assert stream.question == "two"
+    stream.answer("two!")
+    let_go(job)
+    assert room.transcript() == [("one", "ended", "half"), ("two", "ended", "two!")]
+
+
+def test_a_name_given_by_a_person_stays_and_a_blank_one_is_none(room: Room) -> None:
+    room.answered("one", "one!")
+    room.chat.rename(room.here, "  A\n good \0 name ")
+    room.chat.rename(room.here, " \0 ")
+    room.answered("two", "two!")
+    state = room.chat.state(room.here)
+    assert state is not None
+    assert (state.head.title, state.head.title_by) == ("A good name", "person")
+
+
+# Two processes
+
+
+@pytest.fixture
+def two(database_url: str) -> Iterator[tuple[Room, Room]]:
+    """The same conversation in two processes on one database."""
+    rooms = Room(url=database_url, runner="one"), Room(url=database_url, runner="two")
+    rooms[1].here = rooms[0].here
+    yield rooms
+    for each in rooms:
+        each.close()
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 3 * PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_a_question_asked_in_the_second_process_waits_for_the_answer_in_the_first(
+    two: tuple[Room, Room],
+) -> None:
+    one, other = two
+    one.ask("one")
+    stream = one.next_stream()
+    other.ask("two")
+    assert other.transcript() == one.transcript() == [("one", "running", ""), ("two", "queued", "")]
+    other.chat._look_after_all()
+    assert other.transcript()[1] == ("two", "queued", "")
+    stream.answer("one!")
+    second = other.next_stream()  # its keeper sees that the first is over
+    assert told(second) == [("user", "one"), ("assistant", "one!"), ("user", "two")]
+    job = other.running()
+    second.answer("two!")
+    let_go(job)
+    assert one.transcript() == [("one", "ended", "one!"), ("two", "ended", "two!")]
+    assert len(one.local.streams) == len(other.local.streams) == 1
+
+
+def test_an_answer_in_another_process_is_followed_and_stopped(two: tuple[Room, Room]) -> None:
+    one, other = two
+    one.ask("one")
+    job, stream = one.running(), one.next_stream()
+    stream.say("half")
+    job.save_partial()
+    followed = other.chat.job(other.here)
+    assert isinstance(followed, StoredAnswer)
+    assert followed.snapshot().text == "half"
+    stream.say(" more")
+    job.save_partial()
+    until(lambda: followed.wait(followed.snapshot().version, 0.01).text == "half more")
+    other.chat.stop(other.here)
+    until(lambda: followed.wait(followed.snapshot().version, 0.01).done)
+    let_go(job)
+    assert [reason(turn) for turn in other.turns()] == ["abort"]
+    assert other.chat.job(other.here) is None
+
+
+@pytest.mark.parametrize("how", ["clear", "delete"])
+def test_what_is_cleared_or_deleted_stops_in_the_other_process(
+    two: tuple[Room, Room], how: str
+) -> None:
+    one, other = two
+    one.ask("one")
+    job, stream = one.running(), one.next_stream()
+    stream.say("half")
+    getattr(other.chat, how)(other.here)
+    assert other.turns() == ()
+    let_go(job)
+    assert job.cancelled
+    assert one.turns() == ()
+
+
+def test_two_processes_that_ask_at_once_answer_one_after_the_other(two: tuple[Room, Room]) -> None:
+    one, other = two
+    at_once(lambda: one.ask("one"), lambda: other.ask("two"))
+    states = [turn.state for turn in one.turns()]
+    assert states == ["running", "queued"]
+    first, second = (one, other) if one.turns()[0].question == "one" else (other, one)
+    first.next_stream().answer("first!")
+    stream = second.next_stream()
+    assert [role for role, _ in told(stream)] == ["user", "assistant", "user"]
+    job = second.running()
+    stream.answer("second!")
+    let_go(job)
+    assert [turn.text for turn in one.turns()] == ["first!", "second!"]
