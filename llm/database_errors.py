@@ -78,7 +78,9 @@ def told(fault: BaseException, place: str) -> StoreError:
     state = getattr(origin, "sqlstate", None)
     if state is not None and state in _POSTGRESQL:
         return _POSTGRESQL[state](place=place)
-    if type(origin).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown"):
+    kinds = {each.__name__ for each in type(origin).__mro__}
+    # SQLite's class of this name has syntax errors in it too.
+    if kinds & {"OperationalError", "InterfaceError"} and not isinstance(origin, sqlite3.Error):
         return StoreGoneError(place=place)
     if type(fault).__name__ == "TimeoutError":  # SQLAlchemy's: all connections are in use
         return StoreLockedError(place=place)
