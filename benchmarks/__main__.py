@@ -1,12 +1,12 @@
 """Every benchmark, one table, one JSON file.
 
     python -m benchmarks                  # about 40 minutes, on a machine that does nothing else
-    python -m benchmarks --only stream    # or click, memory, history, local, vllm, people;
-                                          # repeatable
+    python -m benchmarks --only stream    # or click, memory, history, store, local, vllm,
+                                          # people; repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
-The figures are explained where they are taken: stream.py, memory.py, history.py, local_engine.py,
-vllm_engine.py, people.py.
+The figures are explained where they are taken: stream.py, memory.py, history.py, store.py,
+local_engine.py, vllm_engine.py, people.py.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
 """
@@ -37,6 +37,7 @@ from benchmarks.local_engine import local_section, measure_local
 from benchmarks.memory import measure_memory
 from benchmarks.people import COUNTS, measure_people, people_section
 from benchmarks.ratios import render_ratios
+from benchmarks.store import measure_store, store_section
 from benchmarks.stream import click_section, measure_click, measure_stream, stream_section
 from benchmarks.table import Goal, Section, render, row, spread
 from benchmarks.vllm_engine import measure_vllm, vllm_section
@@ -53,6 +54,7 @@ class Sizes:
     click: tuple[int, float] = (4_000, 200)
     memory: tuple[int, int, float] = (10, 12_000, 4_000)
     history: tuple[int, int, float, int] = (100, 2_000, 200, 3)
+    store: tuple[int, int, int] = (10_000, 100_000, 40)
     local_tokens: int = 64
     local_rounds: int = 16
     people: tuple[tuple[int, ...], int, float] = (COUNTS, 600, 30)
@@ -66,6 +68,7 @@ QUICK = Sizes(
     click=(600, 100),
     memory=(3, 600, 2_000),
     history=(3, 600, 150, 1),
+    store=(60, 1_100, 3),
     local_tokens=8,
     local_rounds=1,
     people=((2,), 600, 300),
@@ -118,6 +121,11 @@ def run_history(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     return [Section(title, rows)], [figures]
 
 
+def run_store(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = measure_store(*sizes.store)
+    return [store_section(figures)], [figures]
+
+
 def run_local(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     figures = measure_local(sizes.local_tokens, sizes.local_rounds, browser)
     return [local_section(figures)], [figures]
@@ -139,6 +147,7 @@ RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "click": run_click,
     "memory": run_memory,
     "history": run_history,
+    "store": run_store,
     "local": run_local,
     "people": run_people,
     "vllm": run_vllm,

@@ -15,12 +15,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "transformers", "openai", "httpx", "httpx2", "streamlit", "gguf", "bitsandbytes"}
+HEAVY |= {"sqlalchemy", "alembic", "psycopg"}
 
-# The files of a local model's inside are loaded with torch, by the backend that needs them.
+# The files of a local model's inside are loaded with torch, by the backend that needs them; those
+# of the database by whoever makes the store.
 LIGHT = sorted(
     path
     for path in (ROOT / "llm").rglob("*.py")
-    if not path.name.startswith("local_") or path.name == "local_backend.py"
+    if (not path.name.startswith("local_") or path.name == "local_backend.py")
+    and path.stem not in ("conversation_database", "conversation_tables", "postgres_connection")
+    and "migrations" not in path.parts
 )
 LAYERS = {"llm": 0, "ui": 1, "pages": 2, "streamlit_app": 2}
 
@@ -57,7 +61,12 @@ VENDORS: dict[str, set[str]] = {
         "llm/conversation_tables.py",
         "llm/migrations/versions/v0001_conversations.py",
     },
-    "psycopg": set(),
+    "alembic": {
+        "llm/conversation_database.py",
+        "llm/migrations/env.py",
+        "llm/migrations/versions/v0001_conversations.py",
+    },
+    "psycopg": {"llm/postgres_connection.py"},
 }
 
 
@@ -179,7 +188,6 @@ def test_what_the_product_imports_is_pinned_and_little_else() -> None:
         "authlib",  # streamlit signs people in with it
         "accelerate",  # transformers places large models with it
         "tokenizers",  # transformers reads GGUF files with it
-        "psycopg",  # SQLAlchemy's way to PostgreSQL
     }
 
 
