@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.ratios import share
+from benchmarks.store import measure_store, store_section
 
 ROOT = Path(__file__).parents[1]
 LIMIT_S = 240
@@ -74,6 +75,17 @@ def test_the_quick_people_benchmark_has_every_answer_whole(tmp_path: Path) -> No
     assert min(figures["first_text_s"]) > 0
     assert figures["cpu_share"] > 0
     assert 20 < figures["sent_kb"] < 600, "all of the text, and not once a token"
+
+
+def test_the_store_benchmark_finds_what_it_put_there() -> None:
+    figures = measure_store(conversations=20, turns=600, rounds=2)
+    section = store_section(figures)
+    assert section.title == "20 conversations, 1,200 messages in SQLite"
+    assert {len(told) for told in figures.times_ms.values()} == {2}
+    assert min(min(told) for told in figures.times_ms.values()) > 0
+    goals = [row.figure for row in section.rows if row.goal]
+    assert len(goals) == 8
+    assert all(name.startswith(("list", "search")) for name in goals)
 
 
 @pytest.mark.parametrize(
