@@ -32,10 +32,12 @@ def draw() -> None:
     Raises:
         SettingsError: the settings, or a file that they name, can't be used.
     """
+    from llm.plain_markdown import plain
     from pages import chat_page, setup_page
     from ui import resources
-    from ui.conversation_id import conversation, show_in_address
-    from ui.language import keep_in_address, say, words
+    from ui.at_rest import see
+    from ui.conversation_id import arrive, chat_is_wanted, show_in_address
+    from ui.language import keep_in_address, say, say_error, words
     from ui.live_answer import let_the_sidebar_be_painted
     from ui.owner import needs_sign_in
     from ui.paint_probe import mount_probe
@@ -46,17 +48,18 @@ def draw() -> None:
     settings = resources.settings()
     signed_out = needs_sign_in()
     if not signed_out:
-        here = conversation()
+        here = arrive()
         set_defaults(settings, here)
+    chat = st.Page(
+        lambda: chat_page.draw(backend, status_place),
+        title=say("page-chat"),
+        url_path="chat",
+        icon=":material/forum:",
+        default=True,
+    )
     page = st.navigation(
         [
-            st.Page(
-                lambda: chat_page.draw(backend, status_place),
-                title=say("page-chat"),
-                url_path="chat",
-                icon=":material/forum:",
-                default=True,
-            ),
+            chat,
             st.Page(
                 lambda: setup_page.draw(settings, backend, status_place),
                 title=say("page-setup"),
@@ -72,7 +75,13 @@ def draw() -> None:
         return
     show_in_address()
     keep_in_address(settings.language)
-    backend, status_place = draw_sidebar(settings, here)
+    if chat_is_wanted() and page is not chat:
+        st.switch_page(chat, query_params=st.query_params.to_dict())
+    seen = st.session_state.seen = see(here)
+    trouble_place = st.empty()
+    if seen.trouble is not None:
+        trouble_place.warning(plain(say_error(seen.trouble)), icon=":material/save:")
+    backend, status_place = draw_sidebar(settings, here, seen)
     job = resources.chat().job(here)
     with st.container(key="probe"):
         mount_probe(active=job is not None, language=words().language)

@@ -18,6 +18,7 @@ LANGUAGES: dict[str, str] = {"en": "English", "zh": "简体中文"}
 """Language code to the language's own name. The first is the one to fall back to."""
 
 _LOCALES = {"en": "en-US", "zh": "zh-CN"}
+_BABEL = {language: locale.replace("-", "_") for language, locale in _LOCALES.items()}
 FOLDER = Path(__file__).parent / "locales"
 
 
@@ -51,6 +52,14 @@ class Catalogue:
         if faults:
             raise ValueError(f"{message_id} ({self.language}): {faults[0]}")
         return str(text)
+
+    def day(self, day: date, *, year: bool) -> str:
+        """A date in words, as this language writes it, with its year or without."""
+        from babel.dates import format_skeleton
+
+        return str(
+            format_skeleton("yMMMMd" if year else "MMMMd", day, locale=_BABEL[self.language])
+        )
 
 
 @cache

@@ -135,6 +135,13 @@ class Chat:
 
         return StoredAnswer(turn, look, lambda: self._store.want_stop(key, turn.turn_id))
 
+    def answering(self, owner: str) -> frozenset[ConversationKey]:
+        """This person's conversations that this process is answering in, or waits to."""
+        keys = (job.conversation_id for job in self._registry.jobs())
+        return frozenset(
+            key for key in keys if isinstance(key, ConversationKey) and key.owner == owner
+        )
+
     def ahead_of(self, job: GenerationJob | StoredAnswer) -> int:
         return self._registry.ahead_of(job) if isinstance(job, GenerationJob) else 0
 

@@ -67,6 +67,7 @@ VENDORS: dict[str, set[str]] = {
         "llm/migrations/versions/v0001_conversations.py",
     },
     "psycopg": {"llm/postgres_connection.py"},
+    "babel": {"llm/catalogue.py"},
 }
 
 

@@ -68,7 +68,12 @@ class StatusPlace:
         self._drawn = drawn_with()
         self._shown = ""
         self._looked_s = float("-inf")
+        self._changed: Callable[[], bool] = lambda: False
         self.update()
+
+    def rerun_when(self, changed: Callable[[], bool]) -> None:
+        """Have the page drawn anew when this says so; it is asked as often as the state."""
+        self._changed = changed
 
     def update(self) -> None:
         """Say what the backend is doing now. Cheap enough for every frame."""
@@ -76,7 +81,7 @@ class StatusPlace:
         if now_s - self._looked_s < WATCH_INTERVAL_S:
             return
         self._looked_s = now_s
-        if self._drawn_with() != self._drawn:
+        if self._drawn_with() != self._drawn or self._changed():
             st.rerun()
         line = self._describe()
         if line != self._shown:

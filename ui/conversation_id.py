@@ -1,10 +1,17 @@
-"""Which conversation this page shows. Its id is in the address, so a refresh finds it again."""
+"""Which conversation this page shows. Its id is in the address: for a refresh, a bookmark, Back.
+
+Streamlit makes a new entry in the browser's history of every change of the address that a script
+makes, and reruns the script with the old address when the browser goes back to it. An address
+differs from ours also where a click was sent before the browser knew its new one, so only what
+Streamlit marks as the browser's own going is followed.
+"""
 
 from __future__ import annotations
 
 import secrets
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from llm.conversation_tree import ConversationKey
 from ui import resources
@@ -12,6 +19,11 @@ from ui.owner import LOCAL, owner
 
 KEY = "conversation"
 PARAM = "c"
+NEW = "new"
+"""In the address of a conversation that hasn't begun, so that Back and Forward find it too."""
+
+_PAGE_STATE = ("first_shown", "most_turns", "refused", "refused_question")
+"""What the session's state holds of one conversation only."""
 
 
 def conversation() -> ConversationKey:
@@ -19,16 +31,52 @@ def conversation() -> ConversationKey:
     here = owner()
     present = st.session_state.get(KEY)
     if not isinstance(present, ConversationKey) or present.owner != here:
-        wanted = st.query_params.get(PARAM)
-        present = resources.chat().open(here, wanted)
+        present = _found(st.query_params.get(PARAM))
         st.session_state[KEY] = present
-        st.session_state.lost = wanted is not None and wanted != present.conversation_id
     return present
 
 
+def arrive() -> ConversationKey:
+    """The conversation that this run shows. Once a run, before anything of it is drawn.
+
+    Follows the browser's Back and Forward, and leaves what was deleted in another tab.
+    """
+    present = conversation()
+    state = st.session_state
+    wanted = st.query_params.get(PARAM)
+    if _browser_went() and wanted not in (None, present.conversation_id):
+        if wanted != NEW or _begun(present):
+            _turn_to(_found(wanted))
+    elif state.get("begun") == present and not _begun(present):
+        _turn_to(_found(present.conversation_id))
+    present = conversation()
+    state.begun = present if _begun(present) else None
+    return present
+
+
+def open_conversation(conversation_id: str) -> None:
+    """Show another conversation from now on, with an address of its own."""
+    if conversation_id != conversation().conversation_id or was_lost():
+        _turn_to(_found(conversation_id))
+        st.query_params[PARAM] = conversation_id
+    _want_chat()
+
+
+def new_conversation() -> None:
+    """Show an empty conversation, whatever goes on in the one before."""
+    _turn_to(_found(NEW))
+    st.query_params[PARAM] = NEW
+    _want_chat()
+
+
 def was_lost() -> bool:
-    """Whether the address named a conversation that isn't here any more."""
+    """Whether a conversation was wanted that isn't here any more."""
     return bool(st.session_state.get("lost"))
+
+
+def chat_is_wanted() -> bool:
+    """Whether a conversation was opened by the click that this run comes from."""
+    return bool(st.session_state.pop("chat_wanted", False))
 
 
 def person() -> str:
@@ -45,6 +93,45 @@ def person() -> str:
 def show_in_address() -> None:
     """Write the id into the address, once there is something to come back to."""
     here = conversation()
-    known = resources.chat().state(here) is not None
-    if known and st.query_params.get(PARAM) != here.conversation_id:
+    if not _begun(here):
+        return
+    st.session_state.lost = False
+    if st.query_params.get(PARAM) != here.conversation_id:
         st.query_params[PARAM] = here.conversation_id
+
+
+def _want_chat() -> None:
+    state = st.session_state
+    state.chat_wanted = True
+    state.opened = state.get("opened", 0) + 1
+
+
+def _found(wanted: str | None) -> ConversationKey:
+    """The conversation of this id, or a new one; the page says so where that wasn't meant."""
+    found = resources.chat().open(owner(), wanted)
+    st.session_state.lost = wanted not in (None, NEW, found.conversation_id)
+    return found
+
+
+def _turn_to(key: ConversationKey) -> None:
+    state = st.session_state
+    state[KEY] = key
+    for name in _PAGE_STATE:
+        state.pop(name, None)
+    state.question = ""  # typed there and not asked
+    # Who opens a conversation is taken to its end, as who asks is.
+    state.asked = state.get("asked", 0) + 1
+
+
+def _begun(key: ConversationKey) -> bool:
+    """Whether there is such a conversation; what can't be read counts as there."""
+    chat = resources.chat()
+    return chat.state(key) is not None or (
+        st.session_state.get("begun") == key and chat.store.trouble is not None
+    )
+
+
+def _browser_went() -> bool:
+    """Whether this run comes from the browser's Back or Forward."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 Pick = tuple[str, str]
 """A server's name and the name of one of its models, empty for whichever it asks by default."""
 
-LOOK_AT_REST_S = 3
-"""How often a page at rest looks whether the servers are as it says."""
-
 _KEY = "model_pick"
 _PICKED = "picked"
 
@@ -39,10 +36,10 @@ def picked() -> Pick:
 
 
 def pick_as(turn: Turn) -> None:
-    """Pick what this turn was asked of, if there is such a server."""
+    """Pick what this turn was asked of, if there is such a server. Before the list is drawn."""
     kind, _, server = turn.backend.partition("/")
     if kind == "vllm" and any(known.server == server for known in resources.servers()):
-        st.session_state.setdefault(_PICKED, (server, turn.model))
+        st.session_state[_PICKED] = (server, turn.model)
 
 
 def draw_pick(pick_place: DeltaGenerator, status_place: DeltaGenerator) -> StatusPlace:
@@ -61,12 +58,13 @@ def draw_pick(pick_place: DeltaGenerator, status_place: DeltaGenerator) -> Statu
     return place
 
 
-@st.fragment(run_every=LOOK_AT_REST_S)
-def look_at_rest() -> None:
-    """Have the page drawn anew once it isn't true any more. It draws nothing itself."""
+def servers_changed() -> bool:
+    """Whether the servers are no longer as the page says."""
+    drawn = st.session_state.get("servers_drawn")
+    if st.session_state.backend != "vllm" or drawn is None:
+        return False
     servers = resources.servers()
-    if (_states(servers), _options(servers)) != st.session_state.servers_drawn:
-        st.rerun()
+    return (_states(servers), _options(servers)) != drawn
 
 
 def _options(servers: Sequence[PatientBackend]) -> list[Pick]:

@@ -1,10 +1,10 @@
-"""The sidebar: language, backend, parameters, Clear history. The same on every page."""
+"""The sidebar: conversations, backend, parameters, Clear history, language. On every page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -25,10 +25,12 @@ from llm.types import (
 )
 from ui import resources
 from ui.account import draw_account
+from ui.at_rest import Seen, look_at_rest, look_meanwhile
 from ui.backend_status import StatusPlace, short_status
+from ui.conversation_list import draw_conversation_list
 from ui.language import KEY as LANGUAGE_KEY
 from ui.language import first_language, say, say_error
-from ui.server_pick import draw_pick, look_at_rest, pick_as, picked
+from ui.server_pick import draw_pick, pick_as, picked
 
 EMBEDDED_TEMPERATURE = 0.2
 """The embedded model is tiny: warmer than this it says whatever comes to its mind."""
@@ -101,7 +103,26 @@ def _chosen_backend() -> tuple[str, str]:
 
 
 def set_defaults(settings: Settings, here: ConversationKey) -> None:
-    """Fill the controls once a session: as the conversation left them, else from the settings."""
+    """Fill the controls when a conversation is opened: as its last question was asked.
+
+    A new one is asked as the one before; a session's first as the settings say. Before the
+    controls are drawn.
+    """
+    _fill_from_settings(settings)
+    state = st.session_state
+    if state.get("controls_of") == here:
+        return
+    state.controls_of = here
+    turns = resources.chat().turns(here)
+    if turns and (kind := turns[-1].backend.partition("/")[0]) in settings.backends:
+        state.update({"backend": kind, "system_prompt": turns[-1].system_prompt})
+        pick_as(turns[-1])
+        _set_controls(turns[-1].params)
+        state.usual_temperature = _usual_temperature(settings, kind)
+
+
+def _fill_from_settings(settings: Settings) -> None:
+    """Fill what isn't filled yet."""
     usual = _usual_temperature(settings, settings.backends[0])
     defaults = {
         LANGUAGE_KEY: first_language(settings.language),
@@ -110,18 +131,11 @@ def set_defaults(settings: Settings, here: ConversationKey) -> None:
         "temperature": usual,
         "usual_temperature": usual,
         "top_p": settings.top_p,
-        "max_tokens": settings.max_tokens,
+        "first_max_tokens": settings.max_tokens,
         "stop_lines": write_lines(settings.stop),
         "left_out": [],
         **{name: getattr(settings, name) for name in _NUMBERS},
     }
-    turns = resources.chat().turns(here)
-    if turns and (kind := turns[-1].backend.partition("/")[0]) in settings.backends:
-        last = turns[-1]
-        defaults |= _controls(last.params)
-        defaults |= {"backend": kind, "system_prompt": last.system_prompt}
-        pick_as(last)
-    defaults["first_max_tokens"] = defaults.pop("max_tokens")
     for key, value in defaults.items():
         st.session_state.setdefault(key, value)
 
@@ -141,21 +155,30 @@ def _follow_temperature(settings: Settings) -> None:
     state.usual_temperature = usual
 
 
-def _controls(params: SamplingParams) -> dict[str, Any]:
-    """These parameters as the state of the controls. A slider that is left out stays as it is."""
+def _set_controls(params: SamplingParams) -> None:
+    """Have the controls say this. A slider that is left out stays as it is."""
+    state = st.session_state
     values = asdict(params)
     left_out = [name for name in _SLIDERS if values[name] is None]
     values |= {"left_out": left_out, "stop_lines": write_lines(values.pop("stop"))}
-    return {name: value for name, value in values.items() if name not in left_out}
+    state.first_max_tokens = values.pop("max_tokens")
+    state.pop("max_tokens", None)
+    state.update({name: value for name, value in values.items() if name not in left_out})
 
 
-def draw_sidebar(settings: Settings, here: ConversationKey) -> tuple[Backend, StatusPlace]:
+def draw_sidebar(
+    settings: Settings, here: ConversationKey, seen: Seen
+) -> tuple[Backend, StatusPlace]:
     """Draw the sidebar.
+
+    Args:
+        seen: what this page is drawn with; where that changes, it is drawn anew.
 
     Returns:
         The chosen backend, and the place where its state is shown.
     """
     with st.sidebar:
+        draw_conversation_list(seen)
         kind = st.radio(
             say("sidebar-backend"),
             settings.backends,
@@ -175,10 +198,11 @@ def draw_sidebar(settings: Settings, here: ConversationKey) -> tuple[Backend, St
             backend.prepare()
         if kind == "vllm":
             status_place = draw_pick(pick_place, state_place)
-            with look_place.container():
-                look_at_rest()
         else:
             status_place = StatusPlace(state_place, lambda: short_status(backend.status()))
+        status_place.rerun_when(look_meanwhile(seen))
+        with look_place.container():
+            look_at_rest()
         if backend.status().phase == "failed":
             with retry_place.container():
                 if (error := backend.status().error) is not None:

@@ -12,7 +12,8 @@ _CSS = """
 /* Drawn out of sight so that the browser has its highlighter and formula code ready. */
 .st-key-warm_up { position: absolute; width: 1px; height: 1px; overflow: hidden; }
 .st-key-warm_up, .st-key-warm_up * { visibility: hidden !important; }
-.st-key-probe, .st-key-follower, .st-key-tabs { position: absolute; height: 0; overflow: hidden; }
+.st-key-probe, .st-key-follower, .st-key-tabs, .st-key-list_keys {
+  position: absolute; height: 0; overflow: hidden; }
 /* Blocks of one answer stand in elements of their own; their margins must not add up. */
 [class*="st-key-answer-"] blockquote { margin-top: 0; margin-bottom: 1rem; }
 [class*="st-key-answer-"] hr { margin: 1rem 0 2rem; }
@@ -22,6 +23,27 @@ _CSS = """
 [data-testid="stExpanderDetails"] > * > [data-testid="stLayoutWrapper"]:not(:last-child) {
   content-visibility: auto; contain-intrinsic-size: auto 400px;
 }
+/* The list of conversations: a title and its menu beside each other, everything else below. It
+   scrolls by itself, so that what stands under it is in reach however long it is. */
+.st-key-conversations { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: center;
+  max-height: max(9rem, calc(100vh - 31rem)); overflow-y: auto; scrollbar-width: thin; }
+.st-key-conversations > * { grid-column: 1 / -1; width: auto !important; min-width: 0; }
+.st-key-conversations > [class*="st-key-open-"] { grid-column: 1; }
+.st-key-conversations > [class*="st-key-menu-"] { grid-column: 2; opacity: 0.5; }
+.st-key-conversations > [class*="st-key-menu-"]:is(:hover, :focus-within) { opacity: 1; }
+.st-key-conversations [data-testid="stCaptionContainer"] { margin: 0; padding: 0.375rem 0.5rem 0; }
+.st-key-conversations [data-testid="stCaptionContainer"] p { margin: 0; font-size: 0.75rem; }
+.st-key-conversations button { min-height: 2rem; padding: 0.125rem 0.5rem; }
+.st-key-conversations [class*="st-key-open-"] button { justify-content: flex-start; text-align: left; }
+.st-key-conversations [class*="st-key-open-"] button > div { width: 100%; justify-content: flex-start; }
+/* Of a menu's button only the sign is seen; its name is there to be read out. */
+.st-key-conversations [class*="st-key-menu-"] button > div > [aria-hidden="true"] { display: none; }
+.st-key-conversations [class*="st-key-menu-"] button [data-testid="stMarkdownContainer"] {
+  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+.steady-snippet { font-size: 0.75rem; opacity: 0.75; padding: 0 0.5rem 0.25rem; overflow-wrap: anywhere;
+  display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }
+.steady-snippet mark { background: color-mix(in srgb, currentColor 18%, transparent); color: inherit;
+  border-radius: 2px; }
 .st-key-backend_state p { font-size: 0.875rem; }
 /* Reasoning is quieter than the answer; while it grows, its end is what is seen of it. */
 [class*="st-key-reasoning-"] summary span:has(> [data-testid^="stExpanderIcon"]),

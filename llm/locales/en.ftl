@@ -114,7 +114,7 @@ page-chat = Chat
 page-setup = This installation
 chat-welcome = Ask something. The answer streams in while the page stays yours.
 chat-welcome-embedded = Ask something, in English: this is a tiny model to try the page with. README says how to use your own.
-chat-lost = The conversation that was at this address isn’t here any more: the app was started anew since.
+chat-lost = The conversation you were looking for isn’t here: it was deleted, or it is somebody else’s.
 chat-input = Your question
 chat-stop = Stop
 chat-ask-again = Ask again
@@ -160,6 +160,23 @@ receipt-left-out = { $questions ->
     [one] the oldest question no longer fitted the model’s window and was left out
    *[other] the { $questions } oldest questions no longer fitted the model’s window and were left out
 }
+
+## The list of conversations
+list-new = New chat
+list-search = Search conversations
+list-pinned = Pinned
+list-today = Today
+list-yesterday = Yesterday
+list-empty = Nothing asked yet.
+list-nothing-found = Nothing found. All the words must be in a title, or in one question and its answer.
+list-untitled = Untitled
+list-more = Show more
+list-menu = More
+list-rename = Rename
+list-pin = Pin
+list-unpin = Unpin
+list-delete = Delete
+list-undo = Undo deleting “{ $title }”
 
 ## Sidebar
 sidebar-backend = Backend

@@ -108,7 +108,7 @@ page-chat = 对话
 page-setup = 当前配置
 chat-welcome = 请提问。回答会逐步显示，页面照常可用。
 chat-welcome-embedded = 请用英文提问：这是一个用来试用页面的小模型，不会中文。使用自己的模型请看 README。
-chat-lost = 此地址原有的对话已不在：应用在此期间重新启动过。
+chat-lost = 要找的对话不在这里：它已被删除，或者属于别人。
 chat-input = 输入您的问题
 chat-stop = 停止
 chat-ask-again = 重新提问
@@ -147,6 +147,23 @@ receipt-tokens = { $tokens } 个词元
 receipt-ttft = 首字用时 { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } 秒
 receipt-speed = 每秒 { NUMBER($speed, maximumFractionDigits: 1) } 个词元
 receipt-left-out = 最早的 { $questions } 轮对话已超出模型的上下文窗口，未发送给模型
+
+## 对话列表
+list-new = 新对话
+list-search = 搜索对话
+list-pinned = 已置顶
+list-today = 今天
+list-yesterday = 昨天
+list-empty = 还没有提过问题。
+list-nothing-found = 没有找到。所有词须同在一个标题中，或同在一次问答中。
+list-untitled = 无标题
+list-more = 显示更多
+list-menu = 更多
+list-rename = 重命名
+list-pin = 置顶
+list-unpin = 取消置顶
+list-delete = 删除
+list-undo = 撤销删除“{ $title }”
 
 ## Sidebar
 sidebar-backend = 后端
