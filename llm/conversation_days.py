@@ -35,8 +35,9 @@ def by_day(conversations: Iterable[Conversation], now_s: float, zone: tzinfo) ->
     groups: dict[tuple[DayKind, date | None], list[Conversation]] = {}
     for conversation in conversations:
         day = min(day_of(conversation.updated_s, zone), today)
-        place = ("pinned", None) if conversation.pinned else (_kind(day, today), day)
-        groups.setdefault(place, []).append(conversation)
+        pinned = conversation.pinned
+        kind: DayKind = "pinned" if pinned else _kind(day, today)
+        groups.setdefault((kind, None if pinned else day), []).append(conversation)
     return [Day(kind, day, tuple(group)) for (kind, day), group in groups.items()]
 
 

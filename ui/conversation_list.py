@@ -127,6 +127,8 @@ def _draw_row(head: Conversation, seen: Seen) -> int:
 
 
 def _draw_snippet(hit: SearchHit, query: str) -> int:
+    if not hit.snippet:
+        return 0  # the title has it
     st.html(f'<div class="steady-snippet">{_marked(hit.snippet, query)}</div>')
     return 1
 
