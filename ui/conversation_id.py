@@ -63,9 +63,15 @@ def open_conversation(conversation_id: str) -> None:
 
 
 def new_conversation() -> None:
-    """Show an empty conversation, whatever goes on in the one before."""
-    _turn_to(_found(NEW))
-    st.query_params[PARAM] = NEW
+    """Show an empty conversation, whatever goes on in the one before.
+
+    Where this one is empty, it stays, with what may be typed in it already.
+    """
+    present = conversation()
+    if _begun(present) or present == st.session_state.get("begun"):
+        _turn_to(_found(NEW))
+        st.query_params[PARAM] = NEW
+    st.session_state.lost = False
     _want_chat()
 
 

@@ -200,9 +200,10 @@ def _act(head: Conversation) -> None:
 
 
 def _rename(key: ConversationKey) -> None:
-    title = st.session_state[_TITLE]
-    _next_action()
-    resources.chat().rename(key, title)
+    # A field that was left with Escape may say what was typed in it all the same, as it goes.
+    if st.session_state.get(_RENAMING) == key.conversation_id:
+        resources.chat().rename(key, st.session_state[_TITLE])
+        _next_action()
 
 
 def _leave_renaming() -> None:

@@ -1,7 +1,7 @@
 """What the list of conversations needs of the browser and Streamlit doesn't offer.
 
-A title's field is ready to be typed in, and Escape leaves it; on a phone, where the sidebar covers
-the page, it closes once a conversation was opened in it.
+A title's field is ready to be typed in, and Escape leaves it, as Enter does where nothing changed;
+on a phone, where the sidebar covers the page, it closes once a conversation was opened in it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,34 @@ export default function ({ data, setTriggerValue }) {
   if (!data.renaming) return;
 
   const field = () => document.querySelector(".st-key-new_title input");
+  let title = null;
+  let over = false;
   const ready = () => {
     const input = field();
+    if (over) return;
     if (!input) return requestAnimationFrame(ready);
-    input.focus();
-    input.select();
+    title ??= input.value;
+    if (begins) { input.focus(); input.select(); }
   };
-  const escape = (event) => {
-    if (event.key !== "Escape" || event.isComposing || event.target !== field()) return;
+  const leave = (event) => {
+    const input = field();
+    if (event.target !== input || event.isComposing) return;
+    const unchanged = event.key === "Enter" && input.value === title;
+    if (event.key !== "Escape" && !unchanged) return;
     event.stopImmediatePropagation();
+    // So that nothing is taken when the field goes.
+    const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
+    if (title !== null) set.call(input, title);
+    input.dispatchEvent(new Event("input", { bubbles: true }));
     setTriggerValue("leave", true);
   };
   // Before the field's own: it would take what was typed when it loses the focus.
-  document.addEventListener("keydown", escape, true);
-  if (begins) ready();
-  return () => document.removeEventListener("keydown", escape, true);
+  document.addEventListener("keydown", leave, true);
+  ready();
+  return () => {
+    over = true;
+    document.removeEventListener("keydown", leave, true);
+  };
 }
 """
 
@@ -53,7 +66,7 @@ def mount_list_keys(*, opened: int, renaming: str, on_leave: Callable[[], None])
     Args:
         opened: how many conversations were opened from this page.
         renaming: which conversation's title is being typed; "" where none is.
-        on_leave: called when Escape was pressed there.
+        on_leave: called when it is left without a new title.
     """
     with st.container(key="list_keys"):
         _component()(

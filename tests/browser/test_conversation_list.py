@@ -205,6 +205,12 @@ def test_escape_leaves_a_title_as_it_was(chat: ChatPage) -> None:
     expect(row(chat, "not to be renamed")).to_be_visible()
     expect(field).to_have_count(0)
     expect(row(chat, "something hasty")).to_have_count(0)
+    menu(chat, "not to be renamed", "Rename")
+    expect(field).to_be_focused()
+    field.press("Enter")
+    expect(field).to_have_count(0)
+    chat.page.reload()
+    expect(row(chat, "not to be renamed")).to_be_visible()
 
 
 def test_searching_in_both_languages(chat: ChatPage) -> None:
@@ -262,7 +268,7 @@ def test_on_a_phone_the_sidebar_closes_over_what_was_opened(
     expect(row(phone, "asked on a phone")).to_be_visible()
     phone.page.screenshot(path=artifacts / "list-phone.png")
     row(phone, "asked on a phone").click()
-    expect(phone.page.get_by_test_id("stSidebar")).to_have_attribute("aria-expanded", "false")
+    expect(phone.page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
     expect(phone.questions).to_have_text(["asked on a phone"])
     assert phone.failures == []
     phone.close()
