@@ -60,9 +60,11 @@ def draw_conversation_list(seen: Seen) -> None:
             for _ in range(st.session_state.get("drawn_list", 0) - drawn):
                 st.empty()  # in the place of what isn't listed any more
             st.session_state.drawn_list = drawn
+    renaming: Conversation | None = st.session_state.get(_RENAMING)
     mount_list_keys(
         opened=st.session_state.get("opened", 0),
-        renaming=st.session_state.get(_RENAMING, ""),
+        renaming=renaming.key.conversation_id if renaming else "",
+        title=renaming.title if renaming else "",
         on_leave=_leave_renaming,
     )
 
@@ -97,7 +99,7 @@ def _draw_found(seen: Seen, query: str) -> int:
 def _draw_row(head: Conversation, seen: Seen) -> int:
     """A conversation's line; returns of how many elements it is."""
     name = head.key.conversation_id
-    if st.session_state.get(_RENAMING) == name:
+    if _is_renamed(head.key):
         st.text_input(
             say("list-rename"),
             key=_TITLE,
@@ -129,6 +131,11 @@ def _draw_row(head: Conversation, seen: Seen) -> int:
         type="tertiary",
     )
     return 2
+
+
+def _is_renamed(key: ConversationKey) -> bool:
+    renaming: Conversation | None = st.session_state.get(_RENAMING)
+    return renaming is not None and renaming.key == key
 
 
 def _draw_snippet(hit: SearchHit, query: str) -> int:
@@ -207,7 +214,7 @@ def _act(head: Conversation) -> None:
     chat = resources.chat()
     _next_action()
     if action == "rename":
-        st.session_state[_RENAMING] = head.key.conversation_id
+        st.session_state[_RENAMING] = head
         st.session_state[_TITLE] = head.title
     elif action == "delete":
         chat.delete(head.key)
@@ -221,7 +228,7 @@ def _act(head: Conversation) -> None:
 @_by_who_is_here
 def _rename(key: ConversationKey) -> None:
     # A field that was left with Escape may say what was typed in it all the same, as it goes.
-    if st.session_state.get(_RENAMING) == key.conversation_id:
+    if _is_renamed(key):
         resources.chat().rename(key, st.session_state[_TITLE])
         _next_action()
 

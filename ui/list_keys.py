@@ -23,30 +23,29 @@ export default function ({ data, setTriggerValue }) {
   if (!data.renaming) return;
 
   const field = () => document.querySelector(".st-key-new_title input");
-  let title = null;
   let over = false;
   const ready = () => {
     const input = field();
     if (over) return;
     if (!input) return requestAnimationFrame(ready);
-    title ??= input.value;
-    if (begins) { input.focus(); input.select(); }
+    input.focus();
+    input.select();
   };
   const leave = (event) => {
     const input = field();
     if (event.target !== input || event.isComposing) return;
-    const unchanged = event.key === "Enter" && input.value === title;
+    const unchanged = event.key === "Enter" && input.value === data.title;
     if (event.key !== "Escape" && !unchanged) return;
     event.stopImmediatePropagation();
     // So that nothing is taken when the field goes.
     const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
-    if (title !== null) set.call(input, title);
+    set.call(input, data.title);
     input.dispatchEvent(new Event("input", { bubbles: true }));
     setTriggerValue("leave", true);
   };
   // Before the field's own: it would take what was typed when it loses the focus.
   document.addEventListener("keydown", leave, true);
-  ready();
+  if (begins) ready();
   return () => {
     over = true;
     document.removeEventListener("keydown", leave, true);
@@ -60,18 +59,21 @@ def _component() -> st.components.v2.types.ComponentRenderer:
     return st.components.v2.component("steady_chat_list_keys", js=_JS)
 
 
-def mount_list_keys(*, opened: int, renaming: str, on_leave: Callable[[], None]) -> None:
+def mount_list_keys(
+    *, opened: int, renaming: str, title: str, on_leave: Callable[[], None]
+) -> None:
     """Put it in the page.
 
     Args:
         opened: how many conversations were opened from this page.
         renaming: which conversation's title is being typed; "" where none is.
+        title: what it is until then.
         on_leave: called when it is left without a new title.
     """
     with st.container(key="list_keys"):
         _component()(
             key="list_keys_component",
-            data={"opened": opened, "renaming": renaming},
+            data={"opened": opened, "renaming": renaming, "title": title},
             height=0,
             on_leave_change=on_leave,
         )
