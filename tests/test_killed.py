@@ -15,16 +15,15 @@ import pytest
 
 from llm.chat import Chat
 from llm.conversation_database import ConversationDatabase
-from llm.conversation_tree import ConversationKey, ConversationState
+from llm.conversation_tree import ConversationKey, ConversationState, Turn
 from llm.conversations import ConversationStore
 from llm.registry import JobRegistry
 from llm.types import SamplingParams
 from tests.driven_backend import DrivenBackend, let_go
-from tests.killed_writer import PEOPLE, PIECES
+from tests.killed_writer import PEOPLE, whole_answer
 
 ROOT = Path(__file__).parents[1]
 MOMENTS = random.Random(20261130)
-WHOLE = "".join(f"{number:04} " for number in range(PIECES))
 LOST_S = 1.0
 """What may be lost of an answer; the saver comes twice a second."""
 LATE_S = 1.0
@@ -96,6 +95,10 @@ def test_a_killed_process_loses_no_question_and_no_more_than_the_last_second(
     checking.close()
 
 
+def whole(turn: Turn) -> str:
+    return "".join(whole_answer(turn.question))
+
+
 def _states(store: ConversationStore, killed: Killed) -> dict[ConversationKey, ConversationState]:
     keys = {ConversationKey(question.split("-")[0], own) for own, question in killed.asked}
     states = {key: store.state(key) for key in keys}
@@ -109,7 +112,7 @@ def _check_saved(store: ConversationStore, killed: Killed) -> None:
     lost = {question for _, question in killed.asked} - set(questions)
     assert lost == set()
     for turn in turns:
-        assert WHOLE.startswith(turn.text)
+        assert whole(turn).startswith(turn.text)
         long_ago = [
             chars
             for at_s, chars in killed.grown.get(turn.turn_id, [])
@@ -126,7 +129,7 @@ def _wait_until_interrupted(store: ConversationStore, file: Path, killed: Killed
         for turn in state.turns.values():
             assert turn.state == "ended"
             assert turn.receipt is not None
-            if turn.text != WHOLE:
+            if turn.text != whole(turn):
                 assert turn.receipt.finish.reason == "interrupted"
 
 
@@ -134,7 +137,7 @@ def _go_on_and_ask_again(
     chat: Chat, store: ConversationStore, backend: DrivenBackend, killed: Killed
 ) -> None:
     for key, state in _states(store, killed).items():
-        cut = next((turn for turn in state.path() if turn.text != WHOLE), None)
+        cut = next((turn for turn in state.path() if turn.text != whole(turn)), None)
         if cut is None:
             continue
         how = chat.go_on if cut.text else chat.ask_again
