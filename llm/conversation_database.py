@@ -53,6 +53,7 @@ BUSY_S = 1.0
 
 _CONNECT_S = 2
 _STATEMENT_MS = 2_000
+_UNHURRIED_S = 60
 _POOL_WAIT_S = 2.0
 _LEFT_ALONE_S = 0.5
 _FORGOTTEN_S = 86_400.0
@@ -92,11 +93,15 @@ class ConversationDatabase:
 
     # -- reading --
 
-    def load(self, key: ConversationKey) -> Loaded | None:
-        """The conversation; None where this person has none of that id."""
+    def load(self, key: ConversationKey, *, unhurried: bool = False) -> Loaded | None:
+        """The conversation; None where this person has none of that id.
+
+        Args:
+            unhurried: it may take long; nobody waits for it.
+        """
         if not _possible(key):
             return None
-        with self._reading() as connection:
+        with self._reading(unhurried=unhurried) as connection:
             head = (
                 connection.execute(
                     select(conversations).where(
@@ -235,6 +240,7 @@ class ConversationDatabase:
         changed: Sequence[Turn],
         *,
         indexed: Iterable[str] = (),
+        unhurried: bool = False,
     ) -> int:
         """Keep a change; all of it or nothing.
 
@@ -242,6 +248,7 @@ class ConversationDatabase:
             base: the version that it was made from; None for a new conversation.
             changed: the turns that are new or another than before.
             indexed: the turns among them whose words are to be found from now on.
+            unhurried: it may take long; nobody waits for it.
 
         Returns:
             The new version.
@@ -254,7 +261,7 @@ class ConversationDatabase:
             raise TakenError
         version = (base or 0) + 1
         values = {**_head_row(head), "version": version}
-        with self._writing() as connection:
+        with self._writing(unhurried=unhurried) as connection:
             if base is None:
                 owner = connection.execute(
                     select(conversations.c.owner).where(
@@ -382,16 +389,21 @@ class ConversationDatabase:
             engine.dispose()
 
     @contextmanager
-    def _reading(self) -> Generator[Connection]:
-        with self._told(), self._engine().connect() as connection:
+    def _reading(self, *, unhurried: bool = False) -> Generator[Connection]:
+        with (
+            self._told(),
+            self._engine().connect() as connection,
+            _hurry(connection, unhurried=unhurried),
+        ):
             yield connection
 
     @contextmanager
-    def _writing(self) -> Generator[Connection]:
+    def _writing(self, *, unhurried: bool = False) -> Generator[Connection]:
         with (
             self._told(),
             self._engine().connect().execution_options(writes=True) as connection,
             connection.begin(),
+            _hurry(connection, unhurried=unhurried),
         ):
             yield connection
 
@@ -545,6 +557,21 @@ def _make_engine(url: str) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+@contextmanager
+def _hurry(connection: Connection, *, unhurried: bool) -> Generator[None]:
+    """Within a transaction: the usual limits on time, or long ones."""
+    if not unhurried or connection.dialect.name != "postgresql":
+        yield
+        return
+    driver: Any = connection.connection.driver_connection
+    usual_s, driver.patience_s = driver.patience_s, _UNHURRIED_S + 5
+    try:
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {1000 * _UNHURRIED_S}")
+        yield
+    finally:
+        driver.patience_s = usual_s
 
 
 def _bring_up_to_date(engine: Engine, place: str) -> None:

@@ -359,7 +359,7 @@ class ConversationStore:
             ours, base = known.state, known.base or ConversationState(Conversation(key))
             unsaved, unindexed = set(known.unsaved), set(known.unindexed)
         # Without the lock: it may take its time, and nobody should have to wait for that.
-        loaded = self._database.load(key)
+        loaded = self._database.load(key, unhurried=True)
         if loaded is None:
             saved, version = ours, None
             unsaved = unindexed = set(ours.turns)
@@ -371,6 +371,7 @@ class ConversationStore:
             saved.head,
             [turn for turn_id, turn in saved.turns.items() if turn_id in unsaved],
             indexed=unindexed,
+            unhurried=True,
         )
         with self._locked(key):
             later = {

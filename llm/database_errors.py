@@ -35,7 +35,6 @@ _SQLITE: dict[str, type[StoreError]] = {
 
 _POSTGRESQL: dict[str, type[StoreError]] = {
     "55P03": StoreLockedError,  # lock_timeout
-    "57014": StoreLockedError,  # statement_timeout
     "40001": StoreLockedError,
     "40P01": StoreLockedError,  # deadlock
     "53100": StoreFullError,
@@ -44,6 +43,8 @@ _POSTGRESQL: dict[str, type[StoreError]] = {
     "XX001": StoreBrokenError,
     "XX002": StoreBrokenError,
 }
+
+_TOO_SLOW = "57014"
 
 _SYSTEM: dict[int, type[StoreError]] = {
     errno.EACCES: StoreReadOnlyError,
@@ -76,6 +77,8 @@ def told(fault: BaseException, place: str) -> StoreError:
         if any(words in str(origin) for words in _NOTHING_THERE):  # the file was replaced
             return StoreGoneError(place=place)
     state = getattr(origin, "sqlstate", None)
+    if state == _TOO_SLOW:  # of this one statement; others may be quick
+        return StoreFaultError(place=place, kind=type(origin).__name__)
     if state is not None and state in _POSTGRESQL:
         return _POSTGRESQL[state](place=place)
     kinds = {each.__name__ for each in type(origin).__mro__}

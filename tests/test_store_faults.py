@@ -537,6 +537,35 @@ def test_somebody_locks_the_tables(server: PostgresServer) -> None:
     talks_on(url, breaks, StoreLockedError)
 
 
+def test_what_takes_too_long_to_write_is_written_later_and_troubles_nobody_else(
+    server: PostgresServer,
+) -> None:
+    url = server.new_database()
+    with talk_at(url) as talk:
+        talk.answered("before")
+        other = talk.chat.open("somebody else", None)
+        talk.store.begin(other, add_turn(Turn("t", "Other?", "driven", SamplingParams())))
+        with said_to(server, url) as admin:
+            admin.execute(
+                "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
+                "'BEGIN PERFORM pg_sleep(2.5); RETURN NEW; END'"
+            )
+            admin.execute(
+                "CREATE TRIGGER slow BEFORE INSERT ON turns FOR EACH ROW "
+                "WHEN (NEW.question = 'slow') EXECUTE FUNCTION slow()"
+            )
+        parent = talk.chat.turns(talk.key)[-1].turn_id
+        slow = Turn("slow", "slow", "driven", SamplingParams(), state="ended", parent=parent)
+        talk.store.begin(talk.key, add_turn(slow))
+        assert talk.store.trouble is None
+        talk.store.change(other, change_head(title="quick"))
+        assert talk.store.trouble is None
+        assert talk.store.trouble_with(other) is None
+        talk.wait_until_well()
+        assert talk.store.trouble_with(talk.key) is None
+        assert [question for question, _, _ in talk.saved()] == ["before", "slow"]
+
+
 def test_the_password_is_refused(server: PostgresServer) -> None:
     url = server.new_database()
     rules = server._data / "pg_hba.conf"
