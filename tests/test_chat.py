@@ -17,6 +17,7 @@ from llm.conversation_database import ConversationDatabase
 from llm.conversation_tree import ConversationKey, ConversationState, Turn
 from llm.conversations import ConversationStore
 from llm.errors import (
+    ConversationGoneError,
     EmptyQuestionError,
     InternalError,
     LLMError,
@@ -1093,3 +1094,45 @@ def test_two_processes_that_ask_at_once_answer_one_after_the_other(two: tuple[Ro
     stream.answer("second!")
     let_go(job)
     assert [turn.text for turn in one.turns()] == ["first!", "second!"]
+
+
+def test_who_knows_the_id_of_anothers_conversation_can_do_nothing_with_it(room: Room) -> None:
+    ended = room.answered("mine", "yours never")
+    room.ask("still being answered")
+    job, stream = room.running(), room.next_stream()
+    running = room.turns()[-1]
+    chat, before = room.chat, room.chat.state(room.here)
+    guess = ConversationKey("a thief", room.here.conversation_id)
+    choices = {"person": "a thief", "backend": "local", "params": SamplingParams()}
+
+    assert chat.state(guess) is None
+    assert chat.turns(guess) == ()
+    assert chat.job(guess) is None
+    assert chat.open("a thief", room.here.conversation_id) != guess
+    assert chat.standing_request(guess, backend="local", params=SamplingParams()).messages == ()
+    assert chat.store.listed("a thief", 10) == chat.store.search("a thief", "mine", 10) == []
+    assert chat.store.deleted("a thief", 10) == []
+    with pytest.raises(ConversationGoneError):
+        chat.ask(guess, "let me in", **choices)
+    for turn in (ended, running):
+        chat.ask_again(guess, turn.turn_id, **choices)
+        chat.go_on(guess, turn.turn_id, **choices)
+        chat.withdraw(guess, turn.turn_id)
+        chat.delete_turn(guess, turn.turn_id)
+        chat.show(guess, turn.turn_id)
+        chat.stop(guess, turn.turn_id)
+        chat.store.want_stop(guess, turn.turn_id)
+    chat.stop(guess)
+    chat.clear(guess)
+    chat.bring_back(guess, 0.0)
+    chat.rename(guess, "stolen")
+    chat.pin(guess, True)
+    chat.delete(guess)
+    chat.restore(guess)
+
+    assert chat.state(room.here) == before
+    assert not job.cancelled
+    assert room.store.keep(answering=True) == frozenset()  # nobody wants anything stopped
+    stream.answer("and it ends well")
+    let_go(job)
+    assert room.turns()[-1].text == "and it ends well"
