@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from llm.conversation_tree import ConversationKey, Turn
+from llm.conversation_tree import ConversationKey, ConversationState, Turn
 from llm.errors import LLMError, ServerParameterError
-from llm.plain_markdown import plain
-from llm.types import OPTIONAL_PARAMS, Backend
+from llm.types import OPTIONAL_PARAMS, Backend, BackendStatus
 from ui import resources
 from ui.answer_view import AnswerView
+from ui.asking import ask, ask_again, ask_again_without, go_on
 from ui.backend_status import StatusPlace, draw_phases, watch
 from ui.context_meter import draw_context_meter, keep_context_meter
-from ui.conversation_id import conversation, person, was_lost
-from ui.language import say, say_error
+from ui.conversation_id import conversation, was_lost
+from ui.export_menu import draw_export_menu
+from ui.language import say
 from ui.live_answer import follow
+from ui.note import draw_note, draw_undo
+from ui.other_branch import draw_way_there, look_there
 from ui.paint_probe import paint_meter
 from ui.reasoning_view import ReasoningView
 from ui.scroll_follower import follow_the_end
-from ui.sidebar import choices, leave_out
-from ui.turns import draw_answer, draw_question, forget_blocks_except
+from ui.sidebar import choices
+from ui.turn_actions import may_go_on
+from ui.turn_places import places
+from ui.turns import draw_answer, draw_question, forget_blocks_except, was_interrupted
 
 SHOWN_TURNS = 15
 """Turns drawn at first; earlier ones on demand, so a long conversation opens quickly."""
@@ -34,41 +40,12 @@ BETWEEN_TURNS_S = 0.1
 """How soon to look again when one answer has just ended and the next has not begun."""
 
 
-def _ask(question: str) -> None:
-    try:
-        resources.chat().ask(conversation(), question, person=person(), **choices())
-        _accepted()
-    except LLMError as error:
-        st.session_state.refused = error
-        # Back into the field: a refused question isn't a lost one.
-        st.session_state.refused_question = question
-
-
-def _ask_what_was_sent() -> None:
+def _ask_what_was_sent(here: ConversationKey) -> None:
     """Ask before anything is drawn: drawn at once with its answer, it needs no second run."""
     question = st.session_state.question
     st.session_state.question = None  # or the run that follows would ask it again
     if question:
-        _ask(question)
-
-
-def _ask_again(turn_id: str) -> None:
-    chat = resources.chat()
-    try:
-        chat.ask_again(conversation(), turn_id, person=person(), **choices())
-        _accepted()
-    except LLMError as error:
-        st.session_state.refused = error
-
-
-def _ask_again_without(turn_id: str, names: tuple[str, ...]) -> None:
-    leave_out(names)
-    _ask_again(turn_id)
-
-
-def _accepted() -> None:
-    st.session_state.refused = None
-    st.session_state.asked = st.session_state.get("asked", 0) + 1
+        ask(here, question)
 
 
 def _first_shown(turns: int, *, at_rest: bool) -> int:
@@ -97,28 +74,33 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     """
     chat, here = resources.chat(), conversation()
     job = chat.job(here)
-    turns = chat.turns(here)
+    state = chat.state(here)
+    turns = state.path() if state else ()
     status = backend.status()
+    elsewhere = state if job is not None and _is_elsewhere(job.request.request_id, state) else None
+    at_rest = job is None or elsewhere is not None
 
     st.title(say("app-title"))
+    export_place = st.empty()
     setup_place, earlier_place = st.empty(), st.empty()
     history, again_place = st.container(key="history"), st.empty()
-    if was_lost():
-        setup_place.info(say("chat-lost"), icon=":material/info:")
-    elif not turns:
-        if status.ready and status.fetch_bytes:
-            setup_place.caption(say("chat-welcome-embedded"))
-        elif status.ready:
-            setup_place.caption(say("chat-welcome"))
-        elif status.error is not None:
-            draw_phases(setup_place, status)
-    running = _draw_history(history, earlier_place, turns, at_rest=job is None)
-    if job is None and turns and _worth_another_try(turns[-1]):
-        _offer_another_try(again_place, turns[-1])
-    context_place = _draw_bottom(here, job.request.request_id if job is not None else None)
+    if state is not None and turns:
+        draw_export_menu(export_place, state)
+    else:
+        _draw_beginning(setup_place, state, status)
+    variants = state.variants() if state else {}
+    running = _draw_history(here, history, earlier_place, turns, variants, at_rest=at_rest)
+    if at_rest and turns and _worth_another_try(turns[-1]):
+        _offer_another_try(again_place, here, turns[-1])
+    running_turn = job.request.request_id if job is not None else None
+    context_place = _draw_bottom(
+        here, running_turn, elsewhere=elsewhere is not None, empty=not turns
+    )
     follow_the_end(st.session_state.get("asked", 0))
 
-    if running is not None or job is not None:
+    if elsewhere is not None and running_turn is not None:
+        look_there(here, running_turn)
+    elif running is not None or job is not None:
         keep_context_meter(context_place, len(turns))
         if running is not None and job is not None:
             turn, view, reasoning, status_place = running
@@ -145,64 +127,119 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
         watch(backend, backend_status, setup_place)
 
 
+def _is_elsewhere(running_turn: str, state: ConversationState | None) -> bool:
+    """Whether the running answer is on a branch that isn't shown."""
+    turn = state.turns.get(running_turn) if state else None
+    if state is None or turn is None or turn.deleted_s is not None:
+        return False
+    return all(shown.turn_id != running_turn for shown in state.path())
+
+
+def _draw_beginning(
+    place: DeltaGenerator, state: ConversationState | None, status: BackendStatus
+) -> None:
+    """What stands where there is no turn."""
+    deleted_s = state.last_deleted_s() if state else None
+    if state is not None and deleted_s is not None:
+        with place.container(horizontal=True, vertical_alignment="center"):
+            st.caption(say("history-cleared"), width="content")
+            draw_undo(state.head.key, deleted_s)
+    elif was_lost():
+        place.info(say("chat-lost"), icon=":material/info:")
+    elif status.ready and status.fetch_bytes:
+        place.caption(say("chat-welcome-embedded"))
+    elif status.ready:
+        place.caption(say("chat-welcome"))
+    elif status.error is not None:
+        draw_phases(place, status)
+
+
 def _draw_history(
-    place: DeltaGenerator, earlier_place: DeltaGenerator, turns: tuple[Turn, ...], *, at_rest: bool
+    here: ConversationKey,
+    place: DeltaGenerator,
+    earlier_place: DeltaGenerator,
+    turns: tuple[Turn, ...],
+    variants: Mapping[str, Sequence[str]],
+    *,
+    at_rest: bool,
 ) -> tuple[Turn, AnswerView, ReasoningView, DeltaGenerator] | None:
     """Draw the turns; returns the running one with the places to follow it in."""
-    chat, here = resources.chat(), conversation()
     first = _first_shown(len(turns), at_rest=at_rest)
     if first:
         earlier_place.button(
             say("chat-earlier", turns=first), key="earlier", on_click=_show_earlier
         )
-    forget_blocks_except(turns[first:])
+    shown = turns[first:]
+    forget_blocks_except(shown)
+    whose, used = places(
+        st.session_state.get("places", ()), [turn.turn_id for turn in shown], at_rest=at_rest
+    )
+    # Kept before they are drawn: a run may end anywhere.
+    st.session_state.places = whose
     running = None
+    following = iter(enumerate(shown, first))
     with place:
-        for turn in turns[first:]:
+        for number in range(len(whose)):
+            if number not in used:
+                st.empty()
+                continue
+            index, turn = next(following)
+            alike = variants.get(turn.turn_id, ())
             with st.container(key=f"turn-{turn.turn_id}"):
-                draw_question(turn, lambda turn_id: chat.withdraw(here, turn_id))
+                draw_question(here, turn, alike)
                 if turn.state == "queued":
                     continue
-                view, reasoning, status_place = draw_answer(turn)
+                before = turns[index - 1] if index else None
+                view, reasoning, status_place = draw_answer(here, turn, alike, before)
                 if turn.state == "running":
                     running = (turn, view, reasoning, status_place)
-        drawn = len(turns) - first
-        for _ in range(st.session_state.get("drawn_turns", 0) - drawn):
-            st.empty()  # in the place of a question that was taken back
-        st.session_state.drawn_turns = drawn
     return running
 
 
-def _draw_bottom(here: ConversationKey, running_turn: str | None) -> DeltaGenerator:
-    """What stands at the lower edge: a refusal, Stop, the input; below it a place is left."""
+def _draw_bottom(
+    here: ConversationKey, running_turn: str | None, *, elsewhere: bool, empty: bool
+) -> DeltaGenerator:
+    """What stands at the lower edge: a note, Stop, the input; below it a place is left.
+
+    Args:
+        elsewhere: whether that turn is on a branch that isn't shown.
+        empty: whether no turn is shown.
+    """
     with st.bottom:
-        refusal_place, stop_place = st.empty(), st.empty()
+        note_place, stop_place = st.empty(), st.empty()
         if "refused_question" in st.session_state:
             st.session_state.question = st.session_state.pop("refused_question")
         # Its value as well: a tab whose connection was lost asks in a session that has drawn
         # nothing yet and so knows no callback.
-        question = st.chat_input(say("chat-input"), key="question", on_submit=_ask_what_was_sent)
+        question = st.chat_input(
+            say("chat-input"), key="question", on_submit=_ask_what_was_sent, args=(here,)
+        )
         context_place = st.empty()
     if question:
-        _ask(question)
+        ask(here, question)
         st.rerun()
-    refused = st.session_state.get("refused")
-    if refused is not None:
-        refusal_place.warning(plain(say_error(refused)))
-    if running_turn is not None:
-        stop_place.button(
-            say("chat-stop"),
-            key="stop",
-            icon=":material/stop_circle:",
-            on_click=resources.chat().stop,
-            args=(here, running_turn),
-        )
+    draw_note(note_place, here, undo_stands=empty)
+    if running_turn is None:
+        return context_place
+    place = stop_place
+    if elsewhere:
+        place = stop_place.container(horizontal=True, vertical_alignment="center")
+    place.button(
+        say("chat-stop"),
+        key="stop",
+        icon=":material/stop_circle:",
+        on_click=resources.chat().stop,
+        args=(here, running_turn),
+    )
+    if elsewhere:
+        draw_way_there(place, here, running_turn)
     return context_place
 
 
 def _worth_another_try(turn: Turn) -> bool:
-    """Whatever went wrong: the sidebar may say something else now."""
-    return turn.state == "ended" and turn.error is not None
+    """Whatever went wrong, the sidebar may say something else now; what was cut off may go on."""
+    wrong = turn.error is not None or was_interrupted(turn)
+    return turn.state == "ended" and (wrong or may_go_on(turn))
 
 
 def _refused_params(turn: Turn) -> tuple[str, ...]:
@@ -212,22 +249,37 @@ def _refused_params(turn: Turn) -> tuple[str, ...]:
     return tuple(name for name in turn.error.parameters if name in OPTIONAL_PARAMS)
 
 
-def _offer_another_try(place: DeltaGenerator, turn: Turn) -> None:
-    """Ask again as the sidebar stands, or without what the server refused."""
+def _offer_another_try(place: DeltaGenerator, here: ConversationKey, turn: Turn) -> None:
+    """Go on with it, ask again as the sidebar stands, or without what the server refused."""
     refused = _refused_params(turn)
     with place.container(horizontal=True):
+        if may_go_on(turn):
+            st.button(
+                say("turn-continue"),
+                key="go_on",
+                icon=":material/play_arrow:",
+                on_click=go_on,
+                args=(
+                    here,
+                    turn.turn_id,
+                ),
+            )
         if refused:
             st.button(
                 say("chat-ask-again-without", parameter=", ".join(refused)),
                 key="ask_again_without",
                 icon=":material/refresh:",
-                on_click=_ask_again_without,
-                args=(turn.turn_id, refused),
+                on_click=ask_again_without,
+                args=(here, turn.turn_id, refused),
             )
-        st.button(
-            say("chat-ask-again"),
-            key="ask_again",
-            icon=None if refused else ":material/refresh:",
-            on_click=_ask_again,
-            args=(turn.turn_id,),
-        )
+        if turn.error is not None or was_interrupted(turn):
+            st.button(
+                say("chat-ask-again"),
+                key="ask_again",
+                icon=None if refused else ":material/refresh:",
+                on_click=ask_again,
+                args=(
+                    here,
+                    turn.turn_id,
+                ),
+            )

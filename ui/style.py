@@ -64,6 +64,21 @@ _CSS = """
 [data-retained="true"] { display: none; }
 /* Nor may the conversation fade while a slow run is on its way to drawing it again. */
 [class*="st-key-turn-"] [data-stale] { opacity: 1 !important; transition: none !important; }
+/* What can be done with a turn is quiet: icons, whose names are there to be read out. The menu
+   stands at the end of the answer's last line, where it costs no row. */
+[class*="st-key-quiet-"] button { opacity: 0.65; padding: 0 0.25rem; min-height: 1.75rem; }
+[class*="st-key-quiet-"] button:is(:hover, :focus-visible, [aria-expanded="true"]) { opacity: 1; }
+[class*="st-key-quiet-"] button:disabled { opacity: 0.25; }
+[class*="st-key-quiet-"] button [data-testid="stMarkdownContainer"] {
+  position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+}
+[class*="st-key-quiet-menu-"] button div[aria-hidden="true"] { display: none; }
+.st-key-history [data-testid="stChatMessage"] { position: relative; }
+.st-key-history [data-testid="stCaptionContainer"] { padding-right: 2rem; }
+[class*="st-key-quiet-menu-"] { position: absolute; right: 0; bottom: 1rem; width: auto; }
+[data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { position: relative; }
+.st-key-export { position: absolute; top: 0.75rem; right: 0; width: auto; z-index: 1; opacity: 0.8; }
+.st-key-clipboard { position: absolute; height: 0; overflow: hidden; }
 .steady-question { white-space: pre-wrap; overflow-wrap: anywhere; }
 [data-testid="stMarkdownContainer"] table { display: block; overflow-x: auto; max-width: 100%; }
 .steady-context { display: flex; align-items: center; gap: 0.5rem; font-size: 0.75rem; opacity: 0.65; }

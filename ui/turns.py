@@ -3,51 +3,70 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from llm.conversation_tree import Turn
+from llm.conversation_tree import ConversationKey, Turn
 from llm.plain_markdown import plain
+from ui import resources
 from ui.answer_view import AnswerView, finished_blocks
+from ui.browser_time import moment
 from ui.language import say, say_error
+from ui.question_edit import draw_question_edit, is_edited
 from ui.reasoning_view import ReasoningView
+from ui.receipt_line import receipt_line
+from ui.turn_actions import draw_menu, draw_variants, other_variants
 
 LONG_QUESTION_CHARS = 3000
 """A longer question is shown by its beginning: a pasted book must not be the page."""
 
 
-def draw_question(turn: Turn, withdraw: Callable[[str], None]) -> None:
+def draw_question(here: ConversationKey, turn: Turn, variants: Sequence[str]) -> None:
     """The question, letter by letter as it was typed; a queued one can be taken back."""
     with st.chat_message("user", avatar=":material/person:"):
-        if len(turn.question) <= LONG_QUESTION_CHARS:
-            _draw_as_typed(turn.question)
+        long = len(turn.question) > LONG_QUESTION_CHARS
+        if turn.state == "ended" and is_edited(turn.turn_id):
+            draw_question_edit(here, turn, long=long)
+            if long:
+                st.empty()
         else:
-            _draw_as_typed(turn.question[:LONG_QUESTION_CHARS] + " …")
-            st.caption(say("question-long", chars=len(turn.question)))
+            _draw_as_typed(turn.question[:LONG_QUESTION_CHARS] + " …" * long, turn.created_s)
+            if long:
+                st.caption(say("question-long", chars=len(turn.question)))
         if turn.state == "queued":
             st.caption(say("question-queued"))
-            st.button(
-                say("question-withdraw"),
-                key=f"withdraw-{turn.turn_id}",
-                on_click=withdraw,
-                args=(turn.turn_id,),
-                type="tertiary",
-            )
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.button(
+                    say("question-withdraw"),
+                    key=f"withdraw-{turn.turn_id}",
+                    on_click=resources.chat().withdraw,
+                    args=(here, turn.turn_id),
+                    type="tertiary",
+                )
+                if other_variants(turn, variants):
+                    draw_variants(here, turn, variants)
         elif turn.state == "running":
             # What it said while queued, if it was, goes only when something takes its place.
             st.empty()
             st.empty()
 
 
-def _draw_as_typed(question: str) -> None:
+def _draw_as_typed(question: str, asked_s: float) -> None:
     # Not st.text, which takes indentation away. Escaped, it is text and nothing else.
-    st.html(f'<div class="steady-question">{html.escape(question)}</div>')
+    asked = f' title="{moment(asked_s)}"' if asked_s else ""
+    st.html(f'<div class="steady-question"{asked}>{html.escape(question)}</div>')
 
 
-def draw_answer(turn: Turn) -> tuple[AnswerView, ReasoningView, DeltaGenerator]:
+def draw_answer(
+    here: ConversationKey, turn: Turn, variants: Sequence[str], before: Turn | None
+) -> tuple[AnswerView, ReasoningView, DeltaGenerator]:
     """The answer's frame; a finished answer with all that belongs above and below it.
+
+    Args:
+        variants: the ids of all turns in its place, itself among them.
+        before: the turn before it.
 
     Returns:
         The views and the status placeholder, for a running answer to be followed in.
@@ -63,10 +82,26 @@ def draw_answer(turn: Turn) -> tuple[AnswerView, ReasoningView, DeltaGenerator]:
             view.draw_finished(blocks)
             if turn.error is not None:
                 st.error(plain(say_error(turn.error)), icon=":material/error:")
+            elif was_interrupted(turn):
+                st.warning(say("answer-interrupted"), icon=":material/power_off:")
             elif missing := _why_no_answer(turn):
                 st.caption(say(missing))
-            st.caption(plain(receipt_line(turn)))
+        receipt = plain(receipt_line(turn, before)) if turn.state == "ended" else ""
+        if other_variants(turn, variants):
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                draw_variants(here, turn, variants)
+                if receipt:
+                    st.caption(receipt, width="stretch")
+        elif turn.state == "ended":
+            st.caption(receipt)
+        if turn.state == "ended":
+            draw_menu(here, turn)
     return view, reasoning, status
+
+
+def was_interrupted(turn: Turn) -> bool:
+    """Whether the process that gave the answer died in the middle of it."""
+    return turn.receipt is not None and turn.receipt.finish.reason == "interrupted"
 
 
 def _why_no_answer(turn: Turn) -> str:
@@ -87,32 +122,15 @@ def forget_blocks_except(turns: Iterable[Turn]) -> None:
 
 
 def _blocks(turn: Turn) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The answer's blocks and its reasoning's, split once a session."""
-    cache: dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+    """The answer's blocks and its reasoning's, split once a session, and again where they changed.
+
+    An answer that is over may still change: another process took it for interrupted, or goes on.
+    """
+    cache: dict[str, tuple[str, str, tuple[tuple[str, ...], tuple[str, ...]]]]
     cache = st.session_state.setdefault("blocks", {})
-    if turn.turn_id not in cache:
-        thought = turn.reasoning if turn.reasoning.strip() else ""
-        cache[turn.turn_id] = finished_blocks(turn.text), finished_blocks(thought)
-    return cache[turn.turn_id]
-
-
-def receipt_line(turn: Turn) -> str:
-    """Model, how it ended, tokens, TTFT and speed, as far as they're known."""
-    receipt = turn.receipt
-    if receipt is None:
-        return ""
-    kind = turn.backend.partition("/")[0]  # none where the conversation was imported
-    parts = [
-        *([receipt.model or say(f"backend-{kind}")] if receipt.model or kind else []),
-        *([receipt.server] if receipt.server else []),
-        say(f"finish-{receipt.finish.reason}"),
-    ]
-    if receipt.finish.usage.completion_tokens is not None:
-        parts.append(say("receipt-tokens", tokens=receipt.finish.usage.completion_tokens))
-    if receipt.ttft_s is not None:
-        parts.append(say("receipt-ttft", seconds=receipt.ttft_s))
-    if receipt.tokens_per_s is not None:
-        parts.append(say("receipt-speed", speed=receipt.tokens_per_s))
-    if receipt.left_out and turn.error is None:
-        parts.append(say("receipt-left-out", questions=receipt.left_out))
-    return " · ".join(parts)
+    thought = turn.reasoning if turn.reasoning.strip() else ""
+    text, reasoning, blocks = cache.get(turn.turn_id, ("", "", ((), ())))
+    if (text, reasoning) != (turn.text, thought):
+        blocks = finished_blocks(turn.text), finished_blocks(thought)
+        cache[turn.turn_id] = (turn.text, thought, blocks)
+    return blocks

@@ -120,6 +120,31 @@ chat-stop = Stop
 chat-ask-again = Ask again
 chat-ask-again-without = Ask again without { $parameter }
 chat-earlier = Show earlier messages ({ $turns })
+turn-menu = What to do with this turn
+turn-copy = Copy answer
+turn-copy-question = Copy question
+turn-regenerate = Regenerate
+turn-edit = Edit question
+turn-continue = Continue
+turn-delete = Delete this turn
+turn-deleted = Turn deleted.
+variant-previous = Show version { $at } of { $count }, before this one
+variant-next = Show version { $at } of { $count }, after this one
+edit-label = Question
+edit-save = Save
+edit-cancel = Cancel
+export-menu = Export
+export-copy = Copy as Markdown
+export-markdown = Download Markdown
+export-json = Download JSON
+history-cleared = History cleared.
+undo = Undo
+copy-done = Copied
+copy-by-hand = The browser doesn’t let this page copy. Copy it from here:
+copy-close = Close
+branch-elsewhere = An answer is being written in another branch.
+branch-show = Show it
+answer-interrupted = Interrupted: the app was ended in the middle of this answer.
 question-long = A long question of { $chars } characters; the model reads all of it.
 question-queued = Will be asked when the present answer is over.
 question-withdraw = Take back
@@ -160,6 +185,7 @@ receipt-left-out = { $questions ->
     [one] the oldest question no longer fitted the model’s window and was left out
    *[other] the { $questions } oldest questions no longer fitted the model’s window and were left out
 }
+receipt-system-prompt = other system prompt
 
 ## The list of conversations
 list-new = New chat
