@@ -34,6 +34,8 @@ SHOWN_TURNS = 15
 """Turns drawn at first; earlier ones on demand, so a long conversation opens quickly."""
 MOST_TURNS = 2 * SHOWN_TURNS
 """A conversation that has grown past this on the page is cut to SHOWN_TURNS again."""
+FEWEST_TURNS = 5
+"""Where a branch is shown that has fewer than this from there on, its own end is shown."""
 EARLIER_TURNS = 50
 """Turns that one press of “Show earlier” adds."""
 BETWEEN_TURNS_S = 0.1
@@ -54,7 +56,8 @@ def _first_shown(turns: int, *, at_rest: bool) -> int:
     It stays while an answer runs: moved turns would all be built anew in the middle of it.
     """
     first = st.session_state.get("first_shown")
-    if first is None or first > turns or (at_rest and turns - first > st.session_state.most_turns):
+    few = first is not None and first > 0 and turns - first < FEWEST_TURNS
+    if first is None or few or (at_rest and turns - first > st.session_state.most_turns):
         first = max(0, turns - SHOWN_TURNS)
         st.session_state.most_turns = MOST_TURNS
     st.session_state.first_shown = first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -326,6 +327,31 @@ def test_stop_reaches_an_answer_of_another_process(
     app.run()
     assert "stopped" in shown(app)
     other.close()
+
+
+def test_a_short_branch_of_a_long_conversation_is_shown_whole(app: AppTest) -> None:
+    ask(app, "Question 0")
+    here = key(app)
+    for number in range(1, 18):
+        resources.chat().ask(
+            here, f"Question {number}", person="x", backend="scripted", params=SamplingParams()
+        )
+        until(lambda: resources.chat().job(here) is None)
+    again = refreshed(app)
+    assert "Question 2" not in question_boxes(again)
+    choose(again, "edit", 3)
+    again.text_area(key=f"edited-{turns(again)[3].turn_id}").set_value("Instead")
+    press(again, "edit-save")
+    assert question_boxes(again) == ["Question 0", "Question 1", "Question 2", "Instead"]
+    press(again, "quiet-previous")
+    assert question_boxes(again)[-1] == "Question 17"
+
+
+def question_boxes(app: AppTest) -> list[str]:
+    """The questions as they are drawn."""
+    bodies = [element.proto.body for element in app.get("html")]
+    found = [re.search(r'class="steady-question"[^>]*>([^<]*)<', body) for body in bodies]
+    return [match[1] for match in found if match]
 
 
 def test_all_works_while_an_answer_runs_on_another_branch(app: AppTest) -> None:

@@ -52,7 +52,7 @@ def _changed(turn: Turn, before: Turn) -> list[str]:
         elif value is None:
             told.append(say("sidebar-not-sent", parameter=name))
         else:
-            told.append(f"{name} {value}")
+            told.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
     if turn.system_prompt != before.system_prompt:
         told.append(say("receipt-system-prompt"))
     return told
