@@ -22,7 +22,7 @@ PARAM = "c"
 NEW = "new"
 """In the address of a conversation that hasn't begun, so that Back and Forward find it too."""
 
-_PAGE_STATE = ("first_shown", "most_turns", "refused", "refused_question")
+_PAGE_STATE = ("first_shown", "most_turns", "note", "edited", "refused_question")
 """What the session's state holds of one conversation only."""
 
 
