@@ -9,7 +9,9 @@ in memory, and is written as soon as that can be done.
 from __future__ import annotations
 
 import logging
+import random
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +39,8 @@ logger = logging.getLogger(__name__)
 KNOWN = 64
 """Conversations that are held in memory, so that looking at one again costs a version's look-up."""
 
-_MOST_TRIES = 20
+_MOST_TRIES = 30
+_PAUSE_S = 0.005  # times the tries so far, at most: two that meet again and again part that way
 
 T = TypeVar("T")
 
@@ -289,7 +292,8 @@ class ConversationStore:
 
     def _change(self, key: ConversationKey, change: Change, *, begins: bool) -> ConversationState:
         with self._locked(key):
-            for _ in range(_MOST_TRIES):
+            tries = 0
+            while True:
                 known = self._current(key)
                 if known is None and not begins:
                     raise ConversationGoneError
@@ -301,7 +305,8 @@ class ConversationStore:
                 changed = _changed(before, after)
                 indexed = _to_index(before, changed)
                 fault: StoreFaultError | None = None
-                if not known.behind and self.trouble is None:
+                # Where others are always quicker, the keeper merges it in later.
+                if not known.behind and self.trouble is None and tries < _MOST_TRIES:
                     try:
                         version = self._database.write(
                             key, known.version, after.head, changed, indexed=indexed
@@ -309,6 +314,8 @@ class ConversationStore:
                     except ChangedMeanwhileError:
                         with self._lock:
                             self._known.pop(key, None)
+                        tries += 1
+                        time.sleep(random.uniform(0, _PAUSE_S * tries))
                         continue
                     except TakenError:
                         raise ConversationGoneError from None
@@ -329,7 +336,6 @@ class ConversationStore:
                 known.unindexed.update(indexed)
                 self._remember(key, known)
                 return after
-        raise ConversationGoneError  # others change it all the time; hardly possible
 
     def _try_to_save(self, key: ConversationKey) -> None:
         """Raises:
