@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -380,6 +380,14 @@ class ConversationDatabase:
             connection.execute(delete(runners).where(runners.c.runner == self.runner))
 
     # -- the engine --
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A transaction that only reads, for what else is kept in this database."""
+        return self._reading()
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A transaction that is kept when the block ends, and undone when it raises."""
+        return self._writing()
 
     def close(self) -> None:
         """Let go of every connection; the next use opens new ones."""

@@ -52,6 +52,7 @@
     ├── ImportFileError                no file of conversations that can be read
     │   ├── ImportTooLargeError
     │   └── ImportDamagedError
+    ├── PresetError                    a preset that can't be kept as it is
     ├── StalledError                   no text for too long
     ├── QueueFullError
     ├── ShuttingDownError
@@ -438,6 +439,12 @@ class ImportDamagedError(ImportFileError):
     """It is damaged before the first conversation."""
 
     message_id = "error-import-damaged"
+
+
+class PresetError(LLMError):
+    """A preset that can't be kept as it is. Values: reason."""
+
+    message_id = "error-preset"
 
 
 class StalledError(LLMError):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import streamlit as st
 
 from llm.settings import Settings
 from llm.types import Backend
 from ui.backend_status import StatusPlace, draw_phases, watch
+from ui.inline_code import inline_code
 from ui.language import say
 
 
@@ -25,15 +24,9 @@ def draw(settings: Settings, backend: Backend, backend_status: StatusPlace) -> N
         {
             say("setup-name"): [f"STEADY_CHAT_{name.upper()}" for name in shown],
             # As code: a table's cells are Markdown.
-            say("setup-value"): [_code(value) for value in shown.values()],
+            say("setup-value"): [inline_code(value) for value in shown.values()],
         },
         hide_index=True,
     )
     if not status.settled:
         watch(backend, backend_status, place)
-
-
-def _code(value: str) -> str:
-    longest = max((len(run) for run in re.findall("`+", value)), default=0)
-    fence = "`" * (longest + 1)
-    return f"{fence} {value} {fence}" if value.strip() else ""

@@ -18,6 +18,7 @@ import streamlit as st
 from llm.chat import Chat
 from llm.context_meter import ContextMeter
 from llm.conversations import ConversationStore
+from llm.daily_purge import KEPT_DELETED_S, DailyPurge
 from llm.errors import SettingsError
 from llm.fault_log import log_fault
 from llm.registry import JobRegistry
@@ -25,7 +26,10 @@ from llm.settings import Settings, load_settings
 from llm.types import Backend
 
 if TYPE_CHECKING:
+    from llm.conversation_archive import ConversationArchive
+    from llm.conversation_database import ConversationDatabase
     from llm.patient_backend import PatientBackend
+    from llm.presets import PresetStore
     from llm.vllm_backend import VllmBackend
 
 logger = logging.getLogger(__name__)
@@ -117,13 +121,42 @@ def registry() -> JobRegistry:
 
 
 @st.cache_resource(show_spinner=False)
-def chat() -> Chat:
-    """All conversations, and the answers of this process."""
+def database() -> ConversationDatabase:
+    """Where conversations and presets are kept."""
     from llm.conversation_database import ConversationDatabase
 
-    told = settings()
-    database = ConversationDatabase(told.conversations_url(), runner=uuid.uuid4().hex)
-    made = Chat(ConversationStore(database), registry(), backends(), told.max_question_chars)
+    return ConversationDatabase(settings().conversations_url(), runner=uuid.uuid4().hex)
+
+
+@st.cache_resource(show_spinner=False)
+def chat() -> Chat:
+    """All conversations, and the answers of this process."""
+    store = ConversationStore(database())
+    made = Chat(store, registry(), backends(), settings().max_question_chars)
+    _to_close.append(made.close)
+    return made
+
+
+@st.cache_resource(show_spinner=False)
+def archive() -> ConversationArchive:
+    """All conversations of a person taken together: out, in, for good away."""
+    from llm.conversation_archive import ConversationArchive
+
+    return ConversationArchive(database())
+
+
+@st.cache_resource(show_spinner=False)
+def presets() -> PresetStore:
+    """Everybody's presets."""
+    from llm.presets import PresetStore
+
+    return PresetStore(database())
+
+
+@st.cache_resource(show_spinner=False)
+def daily_purge() -> DailyPurge:
+    """Has what was deleted long ago go for good, from the first call on."""
+    made = DailyPurge(archive, KEPT_DELETED_S)
     _to_close.append(made.close)
     return made
 
@@ -146,6 +179,7 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, object]]:
         kind = settings().backends[0]
         for backend in servers() if kind == "vllm" else (backends()[kind](),):
             backend.prepare()
+        daily_purge()
     yield {}
     # What was made last is closed first: the answers before the backends that give them.
     for close in reversed(_to_close):

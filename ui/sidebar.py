@@ -30,6 +30,8 @@ from ui.backend_status import StatusPlace, short_status
 from ui.conversation_list import draw_conversation_list
 from ui.language import KEY as LANGUAGE_KEY
 from ui.language import first_language, say, say_error
+from ui.presets import Asked, Controls, begin, draw_presets, recognise
+from ui.presets import picked as picked_preset
 from ui.server_pick import draw_pick, pick_as, picked
 
 EMBEDDED_TEMPERATURE = 0.2
@@ -66,18 +68,10 @@ def choices() -> Choices:
     Raises:
         InvalidParameterError: something typed can't be used.
     """
-    state = st.session_state
     backend, model = _chosen_backend()
+    asked = _asked()
     return Choices(
-        backend=backend,
-        model=model,
-        system_prompt=state.system_prompt or "",
-        params=SamplingParams(
-            max_tokens=int(state.max_tokens),
-            stop=read_lines(state.stop_lines or ""),
-            **{name: None if name in state.left_out else state[name] for name in _SLIDERS},
-            **{name: state[name] for name in _NUMBERS},
-        ),
+        backend=backend, model=model, system_prompt=asked.system_prompt, params=asked.params
     )
 
 
@@ -103,41 +97,77 @@ def _chosen_backend() -> tuple[str, str]:
 
 
 def set_defaults(settings: Settings, here: ConversationKey) -> None:
-    """Fill the controls when a conversation is opened: as its last question was asked.
+    """Fill the controls when a conversation is opened, before they are drawn.
 
-    A new one is asked as the one before; a session's first as the settings say. Before the
-    controls are drawn.
+    As its last question was asked; a new one as its person's default preset says, else as the
+    settings say.
     """
-    _fill_from_settings(settings)
     state = st.session_state
+    state.setdefault(LANGUAGE_KEY, first_language(settings.language))
+    state.setdefault("backend", settings.backends[0])
+    for name in _SLIDERS:  # one that is left out has a value, too
+        state.setdefault(name, getattr(settings, name))
     if state.get("controls_of") == here:
         return
     state.controls_of = here
     turns = resources.chat().turns(here)
     if turns and (kind := turns[-1].backend.partition("/")[0]) in settings.backends:
-        state.update({"backend": kind, "system_prompt": turns[-1].system_prompt})
+        state.backend = kind
         pick_as(turns[-1])
-        _set_controls(turns[-1].params)
-        state.usual_temperature = _usual_temperature(settings, kind)
+        asked = Asked(turns[-1].system_prompt, turns[-1].params)
+        _fill(asked)
+        recognise(asked)
+    else:
+        begin(_controls(settings))
+    state.usual_temperature = _usual_temperature(settings, state.backend)
 
 
-def _fill_from_settings(settings: Settings) -> None:
-    """Fill what isn't filled yet."""
-    usual = _usual_temperature(settings, settings.backends[0])
-    defaults = {
-        LANGUAGE_KEY: first_language(settings.language),
-        "backend": settings.backends[0],
-        "system_prompt": settings.system_prompt,
-        "temperature": usual,
-        "usual_temperature": usual,
-        "top_p": settings.top_p,
-        "first_max_tokens": settings.max_tokens,
-        "stop_lines": write_lines(settings.stop),
-        "left_out": [],
-        **{name: getattr(settings, name) for name in _NUMBERS},
+def _controls(settings: Settings) -> Controls:
+    """The controls that a preset is of."""
+
+    def reset() -> None:
+        values = {name: getattr(settings, name) for name in _NUMBERS}
+        temperature = _usual_temperature(settings, st.session_state.backend)
+        params = SamplingParams(
+            temperature=temperature,
+            top_p=settings.top_p,
+            max_tokens=settings.max_tokens,
+            stop=settings.stop,
+            **values,
+        )
+        _fill(Asked(settings.system_prompt, params))
+
+    return Controls(_asked, _fill, reset)
+
+
+def _asked() -> Asked:
+    """What the controls say.
+
+    Raises:
+        InvalidParameterError: something typed can't be used.
+    """
+    state = st.session_state
+    params = SamplingParams(
+        # A key that was set and isn't drawn yet, or the other way round.
+        max_tokens=int(state.get("max_tokens", state.first_max_tokens)),
+        stop=read_lines(state.stop_lines or ""),
+        **{name: None if name in state.left_out else state[name] for name in _SLIDERS},
+        **{name: state[name] for name in _NUMBERS},
+    )
+    return Asked(state.system_prompt or "", params)
+
+
+def _fill(asked: Asked) -> None:
+    """Have the controls say this. A slider that is left out stays as it is."""
+    values = asdict(asked.params)
+    left_out = [name for name in _SLIDERS if values[name] is None]
+    values |= {
+        "left_out": left_out,
+        "stop_lines": write_lines(values.pop("stop")),
+        "first_max_tokens": asked.params.max_tokens,
+        "system_prompt": asked.system_prompt,
     }
-    for key, value in defaults.items():
-        st.session_state.setdefault(key, value)
+    st.session_state.update({name: each for name, each in values.items() if name not in left_out})
 
 
 def _usual_temperature(settings: Settings, kind: str) -> float:
@@ -150,20 +180,9 @@ def _follow_temperature(settings: Settings) -> None:
     """With another backend, its usual temperature, where nobody has moved the slider."""
     state = st.session_state
     usual = _usual_temperature(settings, state.backend)
-    if state.temperature == state.usual_temperature:
+    if state.temperature == state.usual_temperature and picked_preset() is None:
         state.temperature = usual
     state.usual_temperature = usual
-
-
-def _set_controls(params: SamplingParams) -> None:
-    """Have the controls say this. A slider that is left out stays as it is."""
-    state = st.session_state
-    values = asdict(params)
-    left_out = [name for name in _SLIDERS if values[name] is None]
-    values |= {"left_out": left_out, "stop_lines": write_lines(values.pop("stop"))}
-    state.first_max_tokens = values.pop("max_tokens")
-    state.pop("max_tokens", None)
-    state.update({name: value for name, value in values.items() if name not in left_out})
 
 
 def draw_sidebar(
@@ -209,6 +228,7 @@ def draw_sidebar(
                     st.caption(plain(say_error(error)))
                 st.button(say("sidebar-retry"), on_click=backend.prepare, key="prepare_again")
 
+        draw_presets(_controls(settings))
         st.text_area(
             say("sidebar-system-prompt"),
             key="system_prompt",

@@ -44,6 +44,11 @@ _CSS = """
   display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }
 .steady-snippet mark { background: color-mix(in srgb, currentColor 18%, transparent); color: inherit;
   border-radius: 2px; }
+.steady-table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
+.steady-table :is(th, td) { padding: 0.25rem 0.5rem; text-align: start; vertical-align: top;
+  overflow-wrap: anywhere; border-bottom: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
+.steady-deleted { overflow-wrap: anywhere; }
+.steady-deleted small { display: block; opacity: 0.65; }
 .st-key-backend_state p { font-size: 0.875rem; }
 /* Reasoning is quieter than the answer; while it grows, its end is what is seen of it. */
 [class*="st-key-reasoning-"] summary span:has(> [data-testid^="stExpanderIcon"]),

@@ -45,6 +45,7 @@ error-store-broken = { $place } is damaged or isn’t a database, so nothing can
 error-store-newer = { $place } was made by a newer version of Steady Chat. Update this one; until then nothing is saved.
 error-store-fault = { $place } refused what should be saved ({ $kind }). The log has the details; the chat goes on, and saving is tried again.
 error-conversation-gone = This conversation isn’t here any more. Start a new one.
+error-preset = The preset wasn’t saved: { $reason }.
 error-stalled = No new text came for { $seconds } s, so the answer was ended. What had arrived is kept; try again.
 error-queue-full = { $limit } questions are waiting already. Try again in a moment.
 error-shutting-down = The app is being stopped. Ask again when it is back.
@@ -82,6 +83,11 @@ reason-database-url = it is neither sqlite:///file nor postgresql+psycopg://user
 reason-no-backend = it must name at least one backend
 reason-text-file = it must be the name of a file, given in place of “text”
 reason-needle = it must be text to look for in the question
+reason-preset-unnamed = give it a name first
+reason-preset-taken = there is a preset called “{ $name }” already
+reason-preset-name-long = its name must have at most { $limit } characters
+reason-preset-prompt-long = its system prompt must have at most { $limit } characters
+reason-preset-many = there are { $limit } already, the most that are kept; delete one first
 reason-not-valid = this value can’t be used
 reason-scripted = the script says so
 reason-import-entry = it isn’t a conversation of Steady Chat, ChatGPT or Open WebUI
@@ -224,6 +230,19 @@ phase-wrong-key = wrong key
 sidebar-model = Model
 sidebar-model-gone = { $server } doesn’t list this model now.
 sidebar-retry = Try again
+preset = Preset
+preset-none = No preset
+preset-changed = { $name } · changed
+preset-manage = Save, rename or delete presets
+preset-name = Name of the preset
+preset-new = Save as a new preset
+preset-update = Save the changes
+preset-revert = Undo the changes
+preset-rename = Rename
+preset-usual = Use for new chats
+preset-unusual = Don’t use for new chats
+preset-delete = Delete
+preset-undo = Bring the deleted preset back
 sidebar-system-prompt = System prompt
 sidebar-system-prompt-hint = How the model should behave
 sidebar-temperature = Temperature
@@ -281,6 +300,67 @@ step-elapsed = { $seconds } s
 setup-explain = The settings in force. Change one by an environment variable of this name, in a .env file, or in steady_chat.toml without the prefix and in lower case.
 setup-name = Setting
 setup-value = Value
+
+## Conversations, all together
+page-archive = Conversations
+archive-export = Take them with you
+archive-count = { $count ->
+    [0] There are no conversations yet.
+    [one] { $count } conversation, with its other branches and answers.
+   *[other] { $count } conversations, with their other branches and answers.
+}
+archive-json = Everything, as JSON
+archive-json-help = Can be imported again, here or elsewhere.
+archive-markdown = To read, as Markdown in a ZIP
+archive-markdown-help = A file for each conversation, with the branch that is shown.
+archive-file = conversations-{ $date }
+archive-import = Bring some in
+archive-import-explain = Exports of Steady Chat, ChatGPT (conversations.json, or the ZIP it came in) and Open WebUI. What is here already stays as it is.
+archive-upload = Choose files, or drop them here
+archive-import-begin = { $count ->
+    [one] Import { $count } file
+   *[other] Import { $count } files
+}
+archive-reading = Reading { $file } …
+archive-importing = { $file }: { $taken } of { $found } …
+archive-report-added = { $count ->
+    [0] No new conversation came in
+    [one] { $count } conversation came in
+   *[other] { $count } conversations came in
+}
+archive-report-known = { $count ->
+    [one] { $count } was here already
+   *[other] { $count } were here already
+}
+archive-report-restored = { $count ->
+    [one] { $count } was deleted here and is back
+   *[other] { $count } were deleted here and are back
+}
+archive-report-left-out = { $count ->
+    [one] { $count } couldn’t be read
+   *[other] { $count } couldn’t be read
+}
+archive-problem-row = Entry
+archive-problem-title = Conversation
+archive-problem-what = What couldn’t be read
+archive-problem-partly = Came in, but { $reason }
+archive-problem-left-out = Left out: { $reason }
+archive-problem-more = { $count ->
+    [one] … and { $count } more.
+   *[other] … and { $count } more.
+}
+archive-report-close = Close this report
+archive-deleted = Deleted
+archive-deleted-none = Nothing is deleted.
+archive-deleted-explain = { $days ->
+    [one] What was deleted can be brought back for { $days } day; then it goes for good.
+   *[other] What was deleted can be brought back for { $days } days; then it goes for good.
+}
+archive-deleted-on = deleted on { $date }
+archive-restore = Restore
+archive-for-good = Delete for good
+archive-for-good-question = Nobody can bring it back then.
+archive-more = Show more
 
 ## Export
 export-question = Question

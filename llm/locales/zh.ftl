@@ -45,6 +45,7 @@ error-store-broken = { $place } 已损坏，或不是数据库，因此无法保
 error-store-newer = { $place } 由更新版本的 Steady Chat 创建。请更新本应用；在此之前无法保存。
 error-store-fault = { $place } 拒绝了要保存的内容（{ $kind }）。详情见日志；对话可以继续，并会再次尝试保存。
 error-conversation-gone = 这个对话已不在这里。请开始新的对话。
+error-preset = 预设未保存：{ $reason }。
 error-stalled = 连续 { $seconds } 秒没有收到新内容，回答已终止。已收到的内容会保留，请重试。
 error-queue-full = 已有 { $limit } 个问题在排队，请稍后再试。
 error-shutting-down = 应用正在停止，等它恢复后再提问。
@@ -82,6 +83,11 @@ reason-database-url = 既不是 sqlite:///文件，也不是 postgresql+psycopg:
 reason-no-backend = 至少要指定一个后端
 reason-text-file = 应为文件名，并且不能与“text”同时使用
 reason-needle = 应为要在问题中查找的文字，不能为空
+reason-preset-unnamed = 请先填写名称
+reason-preset-taken = 已经有名为“{ $name }”的预设
+reason-preset-name-long = 名称最多 { $limit } 个字符
+reason-preset-prompt-long = 系统提示词最多 { $limit } 个字符
+reason-preset-many = 最多保存 { $limit } 个预设，请先删除一个
 reason-not-valid = 该值无效
 reason-scripted = 脚本就是这样写的
 reason-import-entry = 不是 Steady Chat、ChatGPT 或 Open WebUI 的对话
@@ -211,6 +217,19 @@ phase-wrong-key = API 密钥不正确
 sidebar-model = 模型
 sidebar-model-gone = { $server } 目前没有列出这个模型。
 sidebar-retry = 重试
+preset = 预设
+preset-none = 不使用预设
+preset-changed = { $name } · 已更改
+preset-manage = 保存、重命名或删除预设
+preset-name = 预设名称
+preset-new = 存为新预设
+preset-update = 保存更改
+preset-revert = 撤销更改
+preset-rename = 重命名
+preset-usual = 用于新对话
+preset-unusual = 不再用于新对话
+preset-delete = 删除
+preset-undo = 恢复刚删除的预设
 sidebar-system-prompt = 系统提示词
 sidebar-system-prompt-hint = 希望模型如何表现
 sidebar-temperature = 温度
@@ -265,6 +284,59 @@ step-elapsed = { $seconds } 秒
 setup-explain = 当前生效的设置。可通过同名环境变量、.env 文件，或 steady_chat.toml（去掉前缀并用小写）来修改。
 setup-name = 设置项
 setup-value = 值
+
+## Conversations, all together
+page-archive = 对话管理
+archive-export = 导出
+archive-count = { $count ->
+    [0] 还没有对话。
+   *[other] 共 { $count } 个对话，包括其他分支和回答。
+}
+archive-json = 全部内容（JSON）
+archive-json-help = 可以再次导入到这里或其他地方。
+archive-markdown = 便于阅读（Markdown 压缩包）
+archive-markdown-help = 每个对话一个文件，包含当前显示的分支。
+archive-file = 对话-{ $date }
+archive-import = 导入
+archive-import-explain = 支持 Steady Chat、ChatGPT（conversations.json 或包含它的 ZIP）和 Open WebUI 导出的文件。已有的对话保持不变。
+archive-upload = 选择文件，或拖放到这里
+archive-import-begin = { $count ->
+   *[other] 导入 { $count } 个文件
+}
+archive-reading = 正在读取 { $file } …
+archive-importing = { $file }：{ $taken } / { $found } …
+archive-report-added = { $count ->
+    [0] 没有导入新对话
+   *[other] 导入了 { $count } 个对话
+}
+archive-report-known = { $count ->
+   *[other] { $count } 个已经存在
+}
+archive-report-restored = { $count ->
+   *[other] { $count } 个曾被删除，现已恢复
+}
+archive-report-left-out = { $count ->
+   *[other] { $count } 个无法读取
+}
+archive-problem-row = 条目
+archive-problem-title = 对话
+archive-problem-what = 无法读取的内容
+archive-problem-partly = 已导入，但{ $reason }
+archive-problem-left-out = 未导入：{ $reason }
+archive-problem-more = { $count ->
+   *[other] ……另有 { $count } 条。
+}
+archive-report-close = 关闭报告
+archive-deleted = 已删除
+archive-deleted-none = 没有已删除的对话。
+archive-deleted-explain = { $days ->
+   *[other] 删除的对话在 { $days } 天内可以恢复，之后会被彻底删除。
+}
+archive-deleted-on = 删除于 { $date }
+archive-restore = 恢复
+archive-for-good = 彻底删除
+archive-for-good-question = 彻底删除后无法恢复。
+archive-more = 显示更多
 
 ## Export
 export-question = 问题
