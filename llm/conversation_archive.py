@@ -265,7 +265,7 @@ def _here_already(connection: Connection, owner: str, marks: Sequence[str]) -> d
     )
     here: dict[str, str] = {}
     for conversation_id, mark, deleted_s in found:
-        for each in (mark, own_mark(conversation_id)):
+        for each in {mark, own_mark(conversation_id)} & set(marks):
             there = deleted_s is None or here.get(each) == ""
             here[each] = "" if there else conversation_id
     return here

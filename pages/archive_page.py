@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -12,7 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from llm.conversation_files import json_file, markdown_file
-from llm.conversation_import import ImportProblem
+from llm.conversation_import import MAX_IMPORT_BYTES, ImportProblem
 from llm.conversation_tree import Conversation, ConversationKey
 from llm.daily_purge import DAY_S, KEPT_DELETED_S
 from llm.errors import LLMError, StoreError
@@ -103,6 +104,7 @@ def _draw_import(run: ImportRun | None) -> DeltaGenerator:
     """
     st.subheader(say("archive-import"))
     st.caption(say("archive-import-explain"))
+    st.html(_upload_words())
     key = f"upload-{st.session_state.setdefault(_UPLOADS, 0)}"
     going = run is not None and not run.progress().done
     uploaded = st.file_uploader(
@@ -126,6 +128,22 @@ def _draw_import(run: ImportRun | None) -> DeltaGenerator:
         with report_place.container():
             _draw_report(run.progress())
     return progress_place
+
+
+def _upload_words() -> str:
+    """A style sheet by which the field says its own words, which are English, in the reader's."""
+    field = '[data-testid="stFileUploaderDropzone"]'
+    words = {
+        f'{field} > span button [data-testid="stMarkdownContainer"] p': "archive-upload-button",
+        f'{field} [data-testid="stFileUploaderDropzoneInstructions"] span': "archive-upload-limit",
+    }
+    rules = []
+    for part, word in words.items():
+        told = json.dumps(say(word, limit=MAX_IMPORT_BYTES // 1_000_000), ensure_ascii=False)
+        rules.append(
+            f"{part} {{ font-size: 0; }} {part}::after {{ font-size: 0.875rem; content: {told}; }}"
+        )
+    return f"<style>{' '.join(rules)}</style>"
 
 
 def _begin(key: str) -> None:

@@ -95,20 +95,19 @@ def draw_presets(controls: Controls) -> None:
     known, present = _known(), picked()
     changed = present is not None and _changed(present, controls)
     names = {each.preset_id: each.name for each in known.presets}
-    if present is not None and changed:
-        names[present.preset_id] = say("preset-changed", name=present.name)
-    # Set anew each time: the names that the browser knows the presets by change.
+    # Set anew each time: the browser knows the presets by their names, which change.
     st.session_state[_PICK] = present.preset_id if present else _NONE
     with st.container(key="presets", horizontal=True, vertical_alignment="bottom", gap="small"):
         st.selectbox(
-            say("preset"),
+            # Above the name and not behind it, where it would be cut off.
+            say("preset-changed" if changed else "preset"),
             [_NONE, *names],
             key=_PICK,
             format_func=lambda preset_id: names.get(preset_id) or say("preset-none"),
             on_change=_picked_another,
             args=(controls,),
         )
-        with st.popover("", icon=":material/more_horiz:", help=say("preset-manage")):
+        with st.popover(say("preset-manage")):
             _draw_actions(present, changed, controls)
     undo_place, trouble_place = st.empty(), st.empty()
     if _DELETED in st.session_state:
@@ -126,6 +125,11 @@ def draw_presets(controls: Controls) -> None:
 
 def _draw_actions(present: Preset | None, changed: bool, controls: Controls) -> None:
     st.text_input(say("preset-name"), key=_NAME, max_chars=MAX_NAME_CHARS)
+    with st.container(key="preset_actions", gap=None):
+        _draw_buttons(present, changed, controls)
+
+
+def _draw_buttons(present: Preset | None, changed: bool, controls: Controls) -> None:
     _button("new", ":material/add:", _save_new, controls)
     places = [st.empty() for _ in range(5)]
     if present is None:

@@ -232,8 +232,8 @@ sidebar-model-gone = { $server } doesn’t list this model now.
 sidebar-retry = Try again
 preset = Preset
 preset-none = No preset
-preset-changed = { $name } · changed
-preset-manage = Save, rename or delete presets
+preset-changed = Preset · changed
+preset-manage = Edit
 preset-name = Name of the preset
 preset-new = Save as a new preset
 preset-update = Save the changes
@@ -317,6 +317,8 @@ archive-file = conversations-{ $date }
 archive-import = Bring some in
 archive-import-explain = Exports of Steady Chat, ChatGPT (conversations.json, or the ZIP it came in) and Open WebUI. What is here already stays as it is.
 archive-upload = Choose files, or drop them here
+archive-upload-button = Choose
+archive-upload-limit = Up to { $limit } MB each, JSON or ZIP
 archive-import-begin = { $count ->
     [one] Import { $count } file
    *[other] Import { $count } files

@@ -219,8 +219,8 @@ sidebar-model-gone = { $server } 目前没有列出这个模型。
 sidebar-retry = 重试
 preset = 预设
 preset-none = 不使用预设
-preset-changed = { $name } · 已更改
-preset-manage = 保存、重命名或删除预设
+preset-changed = 预设 · 已更改
+preset-manage = 编辑
 preset-name = 预设名称
 preset-new = 存为新预设
 preset-update = 保存更改
@@ -300,6 +300,8 @@ archive-file = 对话-{ $date }
 archive-import = 导入
 archive-import-explain = 支持 Steady Chat、ChatGPT（conversations.json 或包含它的 ZIP）和 Open WebUI 导出的文件。已有的对话保持不变。
 archive-upload = 选择文件，或拖放到这里
+archive-upload-button = 选择文件
+archive-upload-limit = 每个文件不超过 { $limit } MB：JSON 或 ZIP
 archive-import-begin = { $count ->
    *[other] 导入 { $count } 个文件
 }
