@@ -303,7 +303,7 @@ setup-value = Value
 
 ## Conversations, all together
 page-archive = Conversations
-archive-export = Take them with you
+archive-export = Export
 archive-count = { $count ->
     [0] There are no conversations yet.
     [one] { $count } conversation, with its other branches and answers.
@@ -314,7 +314,7 @@ archive-json-help = Can be imported again, here or elsewhere.
 archive-markdown = To read, as Markdown in a ZIP
 archive-markdown-help = A file for each conversation, with the branch that is shown.
 archive-file = conversations-{ $date }
-archive-import = Bring some in
+archive-import = Import
 archive-import-explain = Exports of Steady Chat, ChatGPT (conversations.json, or the ZIP it came in) and Open WebUI. What is here already stays as it is.
 archive-upload = Choose files, or drop them here
 archive-upload-button = Choose
