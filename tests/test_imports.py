@@ -56,10 +56,12 @@ VENDORS: dict[str, set[str]] = {
     "pydantic_settings": {"llm/settings.py"},
     "fluent": {"llm/catalogue.py"},
     "sqlalchemy": {
+        "llm/conversation_archive.py",
         "llm/conversation_database.py",
         "llm/conversation_search.py",
         "llm/conversation_tables.py",
         "llm/migrations/versions/v0001_conversations.py",
+        "llm/presets.py",
     },
     "alembic": {
         "llm/conversation_database.py",
