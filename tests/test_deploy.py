@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 import trustme
+from sqlalchemy.engine import make_url
 
 from llm.settings import Settings
 from llm.settings_files import PREFIX
@@ -66,9 +67,9 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 def test_app_proxy_and_vllm_start_by_themselves_and_come_back(services: dict[str, Any]) -> None:
-    assert set(services) == {"proxy", "app", "app-2", "vllm", "redis"}
+    assert set(services) == {"proxy", "app", "app-2", "vllm", "postgres", "redis"}
     started = {name for name, service in services.items() if not service.get("profiles")}
-    assert started == {"proxy", "app", "vllm"}
+    assert started == {"proxy", "app", "vllm", "postgres"}
     for name, service in services.items():
         assert service["restart"] == "unless-stopped", name
         assert service["security_opt"] == ["no-new-privileges:true"], name
@@ -82,13 +83,14 @@ def test_only_the_proxy_can_be_reached_and_only_from_this_machine(services: dict
     assert compose()["networks"]["back"]["internal"] is True
     assert "front" not in services["vllm"]["networks"]
     assert "front" not in services["redis"]["networks"]
+    assert set(services["postgres"]["networks"]) == {"back"}
     assert "back" not in services["proxy"]["networks"]
 
 
 def test_the_app_and_the_proxy_can_write_nothing_but_what_they_must(
     services: dict[str, Any],
 ) -> None:
-    for name in ("proxy", "app", "app-2", "redis"):
+    for name in ("proxy", "app", "app-2", "postgres", "redis"):
         assert services[name]["read_only"] is True, name
         assert services[name]["cap_drop"] == ["ALL"], name
     dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
@@ -130,9 +132,11 @@ def test_the_example_has_every_variable_with_its_default() -> None:
 
 
 def test_no_secret_is_in_the_file_or_gets_into_the_image(services: dict[str, Any]) -> None:
-    assert compose()["secrets"]["vllm_api_key"]["file"] == "secrets/vllm_api_key"
+    for name in ("vllm_api_key", "postgres_password"):
+        assert compose()["secrets"][name]["file"] == f"secrets/{name}"
     for service in services.values():
-        assert not any("API_KEY" in k and "FILE" not in k for k in service.get("environment", {}))
+        told = service.get("environment", {})
+        assert not [k for k in told if re.search("API_KEY|PASSWORD", k) and "FILE" not in k]
     for name in (
         "deploy/.env",
         "deploy/secrets/vllm_api_key",
@@ -169,6 +173,33 @@ def test_the_key_reaches_the_app_from_its_file(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == "s3cret||run streamlit_app.py --server.port=1\n"
+
+
+def test_the_password_reaches_the_app_from_its_file(
+    services: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "password").write_text("p@ss:/%word\n", encoding="utf-8")
+    fake = tmp_path / "streamlit"
+    fake.write_text('#!/bin/sh\necho "$PGPASSWORD|$POSTGRES_PASSWORD_FILE"\n')
+    fake.chmod(0o755)
+    done = subprocess.run(
+        [DEPLOY / "start-app.sh"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "POSTGRES_PASSWORD_FILE": f"{tmp_path}/password"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "p@ss:/%word|\n"
+    app, postgres = services["app"], services["postgres"]["environment"]
+    url = make_url(app["environment"]["STEADY_CHAT_DATABASE_URL"])
+    assert (url.host, url.username, url.database, url.password) == (
+        "postgres",
+        postgres["POSTGRES_USER"],
+        postgres["POSTGRES_DB"],
+        None,
+    )
+    assert {each["source"] for each in app["secrets"]} == {"vllm_api_key", "postgres_password"}
+    assert app["environment"]["POSTGRES_PASSWORD_FILE"] == postgres["POSTGRES_PASSWORD_FILE"]
 
 
 def test_the_key_reaches_vllm_and_is_no_part_of_its_command(
@@ -421,6 +452,23 @@ def test_a_body_larger_than_any_request_needs_is_refused(start_proxy: StartProxy
     connection.request("POST", "/steady/paint", headers={"Content-Length": str(2**21)})
     assert connection.getresponse().status == 413
     connection.close()
+
+
+def test_a_file_of_conversations_may_be_as_large_as_the_app_takes(start_proxy: StartProxy) -> None:
+    template = (DEPLOY / "nginx.conf.template").read_text(encoding="utf-8")
+    (allowed,) = re.findall(r"upload_file \{\s+client_max_body_size (\d+)m;", template)
+    config = (ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8")
+    (taken,) = re.findall(r"^maxUploadSize = (\d+)$", config, re.M)
+    assert int(allowed) == int(taken) + 1, "the file, and the little around it"
+    proxy = start_proxy()
+    for size, refused in ((2**21, False), (int(allowed) * 2**20 + 1, True)):
+        connection = HTTPConnection(proxy.address.removeprefix("http://"), timeout=WAIT_S)
+        headers = {"Content-Length": str(size)}
+        connection.request(
+            "PUT", "/_stcore/upload_file/a/b", bytes(0 if refused else size), headers
+        )
+        assert (connection.getresponse().status == 413) is refused
+        connection.close()
 
 
 def test_the_log_doesnt_know_the_conversation(
