@@ -521,7 +521,7 @@ def test_with_the_login_lines_nobody_gets_in_without_a_password(
 def test_the_marked_lines_of_the_compose_file_belong_there(tmp_path: Path) -> None:
     text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
     (tmp_path / "compose.yaml").write_text(re.sub("#(tls|login|sign-in) ", "", text))
-    command = [*compose_command(), "--file", str(tmp_path / "compose.yaml")]
+    command = [*compose_command(), "--profile", "*", "--file", str(tmp_path / "compose.yaml")]
     done = subprocess.run(
         [*command, "config", "--format", "json", "--no-path-resolution"],
         capture_output=True,
