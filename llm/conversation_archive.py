@@ -17,14 +17,9 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from llm import conversation_search
-from llm.conversation_database import (
-    ConversationDatabase,
-    _head,
-    _head_row,
-    _turn,
-    _turn_row,
-)
+from llm.conversation_database import ConversationDatabase
 from llm.conversation_import import own_mark
+from llm.conversation_rows import head_of, head_row, turn_of, turn_row
 from llm.conversation_tables import conversations, turns
 from llm.conversation_tree import Conversation, ConversationKey, ConversationState
 from llm.errors import StoreLockedError
@@ -103,7 +98,7 @@ class ConversationArchive:
                         .where(turns.c.conversation_id == head.key.conversation_id)
                         .order_by(turns.c.row)
                     ).mappings()
-                    found_turns = {each["turn_id"]: _turn(each) for each in found}
+                    found_turns = {each["turn_id"]: turn_of(each) for each in found}
                 yield ConversationState(head, found_turns)
             row = heads[-1][0]
 
@@ -116,7 +111,7 @@ class ConversationArchive:
                 .order_by(c.row)
                 .limit(BATCH)
             ).mappings()
-            return [(each["row"], _head(each)) for each in found]
+            return [(each["row"], head_of(each)) for each in found]
 
     # -- in --
 
@@ -275,10 +270,10 @@ def _insert(connection: Connection, states: Sequence[ConversationState]) -> None
     if not states:
         return
     connection.execute(
-        insert(conversations), [{**_head_row(state.head), "version": 1} for state in states]
+        insert(conversations), [{**head_row(state.head), "version": 1} for state in states]
     )
     rows = [
-        {**_turn_row(state.head.key, turn), "stop_wanted": False}
+        {**turn_row(state.head.key, turn), "stop_wanted": False}
         for state in states
         for turn in state.turns.values()
     ]

@@ -6,7 +6,6 @@ decided here: whatever goes wrong is a `StoreError`.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import delete, insert, select, update
-from sqlalchemy.engine import Connection, Engine, RowMapping, make_url
+from sqlalchemy.engine import Connection, Engine, make_url
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from llm import conversation_search
@@ -27,14 +26,7 @@ from llm.conversation_access import (
     SearchHit,
     TakenError,
 )
-from llm.conversation_json import (
-    error_from_json,
-    error_to_json,
-    params_from_json,
-    params_to_json,
-    receipt_from_json,
-    receipt_to_json,
-)
+from llm.conversation_rows import OWNER_CHARS, clean, head_of, head_row, turn_of, turn_row
 from llm.conversation_tables import NEWEST, conversations, runners, turns
 from llm.conversation_tree import (
     Conversation,
@@ -46,7 +38,6 @@ from llm.conversation_tree import (
 from llm.database_errors import told
 from llm.errors import StoreBrokenError, StoreError, StoreGoneError, StoreNewerError
 from llm.search_snippet import snippet_of
-from llm.served_values import whole_text
 
 BUSY_S = 1.0
 """How long a write waits for another's. Longer, and a page would wait visibly."""
@@ -58,7 +49,6 @@ _POOL_WAIT_S = 2.0
 _LEFT_ALONE_S = 0.5
 _FORGOTTEN_S = 86_400.0
 _ID_CHARS = 64
-_OWNER_CHARS = 255
 _MIGRATION_LOCK = 7_265_104_001  # any number that nobody else locks
 _TITLES_FOUND = 20
 _ROWS_FOUND = 500
@@ -119,7 +109,7 @@ class ConversationDatabase:
                 .where(turns.c.conversation_id == key.conversation_id)
                 .order_by(turns.c.row)
             ).mappings()
-            found = {row["turn_id"]: _turn(row) for row in rows}
+            found = {row["turn_id"]: turn_of(row) for row in rows}
             others = {
                 turn.runner
                 for turn in found.values()
@@ -146,7 +136,7 @@ class ConversationDatabase:
             for turn_id, turn in found.items()
         }
         return Loaded(
-            ConversationState(_head(head), found), int(head["version"]), frozenset(elsewhere)
+            ConversationState(head_of(head), found), int(head["version"]), frozenset(elsewhere)
         )
 
     def version(self, key: ConversationKey) -> int | None:
@@ -170,7 +160,7 @@ class ConversationDatabase:
             deleted: those that can be brought back instead, the one deleted last first.
         """
         c = conversations.c
-        wanted = select(conversations).where(c.owner == _clean(owner))
+        wanted = select(conversations).where(c.owner == clean(owner))
         if deleted:
             wanted = wanted.where(c.deleted_s.is_not(None)).order_by(c.deleted_s.desc())
         else:
@@ -179,7 +169,7 @@ class ConversationDatabase:
             )
         with self._reading() as connection:
             rows = connection.execute(wanted.limit(limit).offset(offset)).mappings()
-            return [_head(row) for row in rows]
+            return [head_of(row) for row in rows]
 
     def search(self, owner: str, query: str, limit: int) -> list[SearchHit]:
         """A person's conversations that hold all the words, in a title or in one turn.
@@ -190,7 +180,7 @@ class ConversationDatabase:
             query: as it was typed; nothing in it is syntax, but for quotes around a phrase.
             limit: the most that are returned.
         """
-        wanted, owner = _clean(query).strip(), _clean(owner)
+        wanted, owner = clean(query).strip(), clean(owner)
         if not wanted:
             return []
         c = conversations.c
@@ -202,7 +192,7 @@ class ConversationDatabase:
                 .order_by(c.updated_s.desc())
                 .limit(min(limit, _TITLES_FOUND))
             ).mappings()
-            hits = {row["conversation_id"]: SearchHit(_head(row)) for row in titled}
+            hits = {row["conversation_id"]: SearchHit(head_of(row)) for row in titled}
             newest: dict[str, int] = {}
             for conversation_id, row in conversation_search.find(
                 connection, owner, wanted, _ROWS_FOUND
@@ -227,7 +217,7 @@ class ConversationDatabase:
             )
         for hit in found:
             snippet = snippet_of(f"{hit['question']}\n{hit['text']}", wanted, _SNIPPET_CHARS)
-            hits.setdefault(hit["conversation_id"], SearchHit(_head(hit), snippet))
+            hits.setdefault(hit["conversation_id"], SearchHit(head_of(hit), snippet))
         return list(hits.values())[:limit]
 
     # -- writing --
@@ -260,7 +250,7 @@ class ConversationDatabase:
         if not _possible(key):
             raise TakenError
         version = (base or 0) + 1
-        values = {**_head_row(head), "version": version}
+        values = {**head_row(head), "version": version}
         with self._writing(unhurried=unhurried) as connection:
             if base is None:
                 owner = connection.execute(
@@ -297,7 +287,7 @@ class ConversationDatabase:
         indexed: frozenset[str],
     ) -> None:
         for turn in changed:
-            row = _turn_row(key, turn)
+            row = turn_row(key, turn)
             done = connection.execute(
                 update(turns)
                 .where(
@@ -370,7 +360,7 @@ class ConversationDatabase:
         with self._writing() as connection:
             connection.execute(
                 update(turns)
-                .where(turns.c.turn_id == _clean(turn_id), turns.c.conversation_id.in_(own))
+                .where(turns.c.turn_id == clean(turn_id), turns.c.conversation_id.in_(own))
                 .values(stop_wanted=True)
             )
 
@@ -633,98 +623,6 @@ def _now(connection: Connection) -> float:
 def _possible(key: ConversationKey) -> bool:
     """Whether such an id can be anybody's: what stands in an address may be anything."""
     return all(
-        0 < len(part) <= limit and _clean(part) == part
-        for part, limit in ((key.owner, _OWNER_CHARS), (key.conversation_id, _ID_CHARS))
+        0 < len(part) <= limit and clean(part) == part
+        for part, limit in ((key.owner, OWNER_CHARS), (key.conversation_id, _ID_CHARS))
     )
-
-
-def _clean(text: str) -> str:
-    """Without what no database takes: NUL, halves of characters."""
-    return whole_text(text.replace("\0", ""))
-
-
-def _head_row(head: Conversation) -> dict[str, Any]:
-    return {
-        "conversation_id": head.key.conversation_id,
-        "owner": head.key.owner,
-        "title": _clean(head.title),
-        "title_by": head.title_by,
-        "pinned": head.pinned,
-        "leaf": head.leaf,
-        "created_s": head.created_s,
-        "updated_s": head.updated_s,
-        "deleted_s": head.deleted_s,
-        "import_mark": head.import_mark or None,
-    }
-
-
-def _head(row: RowMapping) -> Conversation:
-    return Conversation(
-        ConversationKey(row["owner"], row["conversation_id"]),
-        title=row["title"],
-        title_by=row["title_by"],
-        pinned=row["pinned"],
-        created_s=row["created_s"],
-        updated_s=row["updated_s"],
-        leaf=row["leaf"],
-        deleted_s=row["deleted_s"],
-        import_mark=row["import_mark"] or "",
-    )
-
-
-def _turn_row(key: ConversationKey, turn: Turn) -> dict[str, Any]:
-    return {
-        "turn_id": turn.turn_id,
-        "conversation_id": key.conversation_id,
-        "parent": turn.parent,
-        "continues": turn.continues,
-        "question": _clean(turn.question),
-        "backend": _clean(turn.backend),
-        "model": _clean(turn.model),
-        "system_prompt": _clean(turn.system_prompt),
-        "person": _clean(turn.person)[:_OWNER_CHARS],
-        "params": _json(params_to_json(turn.params)),
-        "state": turn.state,
-        "text": _clean(turn.text),
-        "reasoning": _clean(turn.reasoning),
-        "receipt": None if turn.receipt is None else _json(receipt_to_json(turn.receipt)),
-        "error": None if turn.error is None else _json(error_to_json(turn.error)),
-        "created_s": turn.created_s,
-        "deleted_s": turn.deleted_s,
-        "runner": turn.runner,
-    }
-
-
-def _turn(row: RowMapping) -> Turn:
-    return Turn(
-        turn_id=row["turn_id"],
-        question=row["question"],
-        backend=row["backend"],
-        params=params_from_json(_from_json(row["params"])),
-        system_prompt=row["system_prompt"],
-        person=row["person"],
-        model=row["model"],
-        state=row["state"],
-        text=row["text"],
-        reasoning=row["reasoning"],
-        receipt=receipt_from_json(_from_json(row["receipt"])),
-        error=error_from_json(_from_json(row["error"])),
-        parent=row["parent"],
-        continues=row["continues"],
-        created_s=row["created_s"],
-        deleted_s=row["deleted_s"],
-        runner=row["runner"],
-    )
-
-
-def _json(values: dict[str, Any]) -> str:
-    # Escaped, so that no NUL and no half of a character can be in it.
-    return json.dumps(values)
-
-
-def _from_json(text: str | None) -> object:
-    """What the text says; None where it isn't JSON, after somebody's own hands or a bad disk."""
-    try:
-        return None if text is None else json.loads(text)
-    except (ValueError, RecursionError):
-        return None

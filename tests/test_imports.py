@@ -17,13 +17,21 @@ ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "transformers", "openai", "httpx", "httpx2", "streamlit", "gguf", "bitsandbytes"}
 HEAVY |= {"sqlalchemy", "alembic", "psycopg"}
 
+DATABASE = (
+    "conversation_archive",
+    "conversation_database",
+    "conversation_tables",
+    "postgres_connection",
+    "preset_store",
+)
+
 # The files of a local model's inside are loaded with torch, by the backend that needs them; those
 # of the database by whoever makes the store.
 LIGHT = sorted(
     path
     for path in (ROOT / "llm").rglob("*.py")
     if (not path.name.startswith("local_") or path.name == "local_backend.py")
-    and path.stem not in ("conversation_database", "conversation_tables", "postgres_connection")
+    and path.stem not in DATABASE
     and "migrations" not in path.parts
 )
 LAYERS = {"llm": 0, "ui": 1, "pages": 2, "streamlit_app": 2}
@@ -61,7 +69,7 @@ VENDORS: dict[str, set[str]] = {
         "llm/conversation_search.py",
         "llm/conversation_tables.py",
         "llm/migrations/versions/v0001_conversations.py",
-        "llm/presets.py",
+        "llm/preset_store.py",
     },
     "alembic": {
         "llm/conversation_database.py",

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from llm.catalogue import LANGUAGES, catalogue
 from llm.conversation_database import ConversationDatabase
 from llm.errors import PresetError, StoreError
-from llm.presets import MAX_NAME_CHARS, MAX_PRESETS, MAX_PROMPT_CHARS, Preset, PresetStore
+from llm.preset_store import PresetStore
+from llm.presets import MAX_NAME_CHARS, MAX_PRESETS, MAX_PROMPT_CHARS, Preset
 from llm.types import SamplingParams
 
 WARM = SamplingParams(temperature=1.25, top_p=None, max_tokens=77, seed=3, stop=("###", "\n用户:"))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from llm.conversation_archive import ConversationArchive
     from llm.conversation_database import ConversationDatabase
     from llm.patient_backend import PatientBackend
-    from llm.presets import PresetStore
+    from llm.preset_store import PresetStore
     from llm.vllm_backend import VllmBackend
 
 logger = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ def archive() -> ConversationArchive:
 @st.cache_resource(show_spinner=False)
 def presets() -> PresetStore:
     """Everybody's presets."""
-    from llm.presets import PresetStore
+    from llm.preset_store import PresetStore
 
     return PresetStore(database())
 
