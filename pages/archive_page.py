@@ -209,7 +209,10 @@ def _told(report: FileReport) -> str:
     told = " · ".join(parts)
     if report.error is None:
         return told
-    return "\n\n".join(each for each in (plain(say_error(report.error)), told) if each)
+    why = plain(say_error(report.error))
+    if isinstance(report.error, StoreError):
+        why = f"{why} {say('archive-report-again')}"
+    return "\n\n".join(each for each in (why, told) if each)
 
 
 def _row(file: str, problem: ImportProblem) -> tuple[str, str, str]:

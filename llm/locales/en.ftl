@@ -351,6 +351,7 @@ archive-problem-more = { $count ->
     [one] … and { $count } more.
    *[other] … and { $count } more.
 }
+archive-report-again = Import the file again then: what came in stays, and nothing comes in twice.
 archive-report-close = Close this report
 archive-deleted = Deleted
 archive-deleted-none = Nothing is deleted.

@@ -328,6 +328,7 @@ archive-problem-left-out = 未导入：{ $reason }
 archive-problem-more = { $count ->
    *[other] ……另有 { $count } 条。
 }
+archive-report-again = 届时请再次导入该文件：已导入的内容会保留，不会重复。
 archive-report-close = 关闭报告
 archive-deleted = 已删除
 archive-deleted-none = 没有已删除的对话。
