@@ -92,7 +92,7 @@ class ConversationArchive:
         row = 0
         while heads := self._heads_after(owner, row):
             for _, head in heads:
-                with self._database.reading() as connection:
+                with self._database.reading(unhurried=True) as connection:
                     found = connection.execute(
                         select(turns)
                         .where(turns.c.conversation_id == head.key.conversation_id)
@@ -104,7 +104,7 @@ class ConversationArchive:
 
     def _heads_after(self, owner: str, row: int) -> list[tuple[int, Conversation]]:
         c = conversations.c
-        with self._database.reading() as connection:
+        with self._database.reading(unhurried=True) as connection:
             found = connection.execute(
                 select(conversations)
                 .where(c.owner == owner, c.deleted_s.is_(None), c.row > row)
@@ -151,7 +151,7 @@ class ConversationArchive:
         wanted: dict[str, ConversationState] = {}
         for number, state in enumerate(batch):
             wanted.setdefault(state.head.import_mark or f"{number}", state)
-        with self._database.writing() as connection:
+        with self._database.writing(unhurried=True) as connection:
             here = _here_already(connection, owner, [mark for mark in wanted if ":" in mark])
             new = [_owned(state, owner) for mark, state in wanted.items() if mark not in here]
             try:
@@ -196,7 +196,7 @@ class ConversationArchive:
     def _purge_conversations(self, before_s: float) -> int:
         c, gone = conversations.c, 0
         while True:
-            with self._database.writing() as connection:
+            with self._database.writing(unhurried=True) as connection:
                 ids = list(
                     connection.execute(
                         select(c.conversation_id)
@@ -212,7 +212,7 @@ class ConversationArchive:
             self._pause(PAUSE_S)
 
     def _purge_turns(self, before_s: float) -> int:
-        with self._database.reading() as connection:
+        with self._database.reading(unhurried=True) as connection:
             ids = list(
                 connection.execute(
                     select(turns.c.conversation_id).where(turns.c.deleted_s < before_s).distinct()
@@ -220,7 +220,7 @@ class ConversationArchive:
             )
         gone = 0
         for conversation_id in ids:
-            with self._database.writing() as connection:
+            with self._database.writing(unhurried=True) as connection:
                 gone += _purge_turns_of(connection, conversation_id, before_s)
             self._pause(PAUSE_S)
         return gone

@@ -371,13 +371,17 @@ class ConversationDatabase:
 
     # -- the engine --
 
-    def reading(self) -> AbstractContextManager[Connection]:
-        """A transaction that only reads, for what else is kept in this database."""
-        return self._reading()
+    def reading(self, *, unhurried: bool = False) -> AbstractContextManager[Connection]:
+        """A transaction that only reads, for what else is kept in this database.
 
-    def writing(self) -> AbstractContextManager[Connection]:
-        """A transaction that is kept when the block ends, and undone when it raises."""
-        return self._writing()
+        Args:
+            unhurried: it may take long; nobody waits for it.
+        """
+        return self._reading(unhurried=unhurried)
+
+    def writing(self, *, unhurried: bool = False) -> AbstractContextManager[Connection]:
+        """The same to write; it is kept when the block ends, and undone when it raises."""
+        return self._writing(unhurried=unhurried)
 
     def close(self) -> None:
         """Let go of every connection; the next use opens new ones."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
 from functools import partial
-from zoneinfo import ZoneInfo
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -25,7 +24,8 @@ from ui.backend_status import StatusPlace, watch
 from ui.inline_code import inline_code
 from ui.language import say, say_error, words
 from ui.live_answer import yield_to_rerun
-from ui.owner import owner
+from ui.owner import by_who_is_here, owner
+from ui.time_zone import time_zone
 
 LOOK_S = 0.2
 """How often the page looks how far an import is."""
@@ -65,7 +65,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
 def _draw_export(count: int) -> None:
     st.subheader(say("archive-export"))
     st.caption(say("archive-count", count=count))
-    name = say("archive-file", date=datetime.now(_zone()).strftime("%Y-%m-%d"))
+    name = say("archive-file", date=datetime.now(time_zone()).strftime("%Y-%m-%d"))
     archive, mine = resources.archive(), owner()
     with st.container(horizontal=True):
         # Made when it is asked for, outside of the script's runs.
@@ -82,7 +82,7 @@ def _draw_export(count: int) -> None:
         )
         st.download_button(
             say("archive-markdown"),
-            partial(markdown_file, archive, mine, words().language, _zone()),
+            partial(markdown_file, archive, mine, words().language, time_zone()),
             file_name=f"{name}.zip",
             mime="application/zip",
             key="export_markdown",
@@ -146,6 +146,7 @@ def _upload_words() -> str:
     return f"<style>{' '.join(rules)}</style>"
 
 
+@by_who_is_here
 def _begin(key: str) -> None:
     files = [ImportFile(each.name, each.getvalue) for each in st.session_state[key]]
     run = ImportRun(resources.archive(), owner(), files)
@@ -263,7 +264,7 @@ def _draw_deleted() -> None:
 def _draw_deleted_one(head: Conversation) -> None:
     name = head.key.conversation_id
     title = head.title or say("export-untitled")
-    date = datetime.fromtimestamp(head.deleted_s or 0.0, _zone()).strftime("%Y-%m-%d")
+    date = datetime.fromtimestamp(head.deleted_s or 0.0, time_zone()).strftime("%Y-%m-%d")
     with st.container(key=f"deleted-{name}", horizontal=True, vertical_alignment="center"):
         st.html(
             f'<div class="steady-deleted">{html.escape(title)}'
@@ -287,10 +288,12 @@ def _draw_deleted_one(head: Conversation) -> None:
             )
 
 
+@by_who_is_here
 def _restore(key: ConversationKey) -> None:
     _do(lambda: resources.chat().restore(key))
 
 
+@by_who_is_here
 def _delete_for_good(key: ConversationKey) -> None:
     _do(lambda: resources.archive().delete_for_good(key))
 
@@ -304,11 +307,3 @@ def _do(change: Callable[[], None]) -> None:
 
 def _show_more() -> None:
     st.session_state[_SHOWN] += DELETED_SHOWN
-
-
-def _zone() -> tzinfo:
-    """The browser's time zone."""
-    try:
-        return ZoneInfo(st.context.timezone or "")
-    except (KeyError, ValueError, OSError):
-        return UTC

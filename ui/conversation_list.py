@@ -5,9 +5,6 @@ from __future__ import annotations
 import html
 import re
 import time
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -21,10 +18,8 @@ from ui.at_rest import SHOWN, Seen
 from ui.conversation_id import conversation, new_conversation, open_conversation
 from ui.language import say, words
 from ui.list_keys import mount_list_keys
-from ui.owner import needs_sign_in, owner
+from ui.owner import by_who_is_here, owner
 from ui.time_zone import time_zone
-
-P = ParamSpec("P")
 
 MOST_FOUND = 20
 SEARCH_PAUSE = "300ms"
@@ -179,36 +174,25 @@ def _draw_undo(place: DeltaGenerator) -> None:
 # -- what the clicks do: before the script runs, so that it draws what has become of them --
 
 
-def _by_who_is_here(callback: Callable[P, None]) -> Callable[P, None]:
-    """A callback that does nothing once a sign-in is over; the run that follows asks for it."""
-
-    @wraps(callback)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        if not needs_sign_in():
-            callback(*args, **kwargs)
-
-    return guarded
-
-
 def _next_action() -> None:
     """Whatever is done next, what was deleted before stays deleted, and no title is half typed."""
     st.session_state.pop(_DELETED, None)
     _leave_renaming()
 
 
-@_by_who_is_here
+@by_who_is_here
 def _new() -> None:
     _next_action()
     new_conversation()
 
 
-@_by_who_is_here
+@by_who_is_here
 def _open(conversation_id: str) -> None:
     _next_action()
     open_conversation(conversation_id)
 
 
-@_by_who_is_here
+@by_who_is_here
 def _act(head: Conversation) -> None:
     action = st.session_state[f"menu-{head.key.conversation_id}"]
     chat = resources.chat()
@@ -225,7 +209,7 @@ def _act(head: Conversation) -> None:
         chat.pin(head.key, action == "pin")
 
 
-@_by_who_is_here
+@by_who_is_here
 def _rename(key: ConversationKey) -> None:
     # A field that was left with Escape may say what was typed in it all the same, as it goes.
     if _is_renamed(key):
@@ -233,18 +217,18 @@ def _rename(key: ConversationKey) -> None:
         _next_action()
 
 
-@_by_who_is_here
+@by_who_is_here
 def _leave_renaming() -> None:
     st.session_state.pop(_RENAMING, None)
 
 
-@_by_who_is_here
+@by_who_is_here
 def _undo(key: ConversationKey) -> None:
     _next_action()
     resources.chat().restore(key)
 
 
-@_by_who_is_here
+@by_who_is_here
 def _show_more() -> None:
     _next_action()
     st.session_state.list_shown += SHOWN

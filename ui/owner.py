@@ -10,14 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import streamlit as st
 
 from llm.errors import NotSignedInError
 from llm.sign_in_setup import read_providers, reading_secrets_failed
+
+P = ParamSpec("P")
 
 LOCAL = "local"
 """The one owner where no sign-in is set up."""
@@ -80,6 +83,17 @@ def needs_sign_in() -> bool:
         SettingsError: see `providers`.
     """
     return bool(providers()) and not _is_signed_in()
+
+
+def by_who_is_here(callback: Callable[P, None]) -> Callable[P, None]:
+    """A callback that does nothing once a sign-in is over; the run that follows asks for it."""
+
+    @wraps(callback)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        if not needs_sign_in():
+            callback(*args, **kwargs)
+
+    return guarded
 
 
 def is_signed_in() -> bool:

@@ -15,7 +15,7 @@ from llm.presets import MAX_NAME_CHARS, Preset
 from llm.types import SamplingParams
 from ui import resources
 from ui.language import say, say_error
-from ui.owner import owner
+from ui.owner import by_who_is_here, owner
 
 LOOK_S = 2.0
 """How old the list may be: another tab may have changed it."""
@@ -162,12 +162,14 @@ def _button(
 # -- what the clicks do: before the script runs, so that it draws what has become of them --
 
 
+@by_who_is_here
 def _picked_another(controls: Controls) -> None:
     wanted = st.session_state[_PICK]
     _forget_last()
     _take(next((each for each in _known().presets if each.preset_id == wanted), None), controls)
 
 
+@by_who_is_here
 def _save_new(controls: Controls) -> None:
     def save() -> None:
         asked = controls.read()
@@ -177,6 +179,7 @@ def _save_new(controls: Controls) -> None:
     _do(save)
 
 
+@by_who_is_here
 def _update(controls: Controls) -> None:
     def save() -> None:
         if (present := picked()) is not None:
@@ -187,11 +190,13 @@ def _update(controls: Controls) -> None:
     _do(save)
 
 
+@by_who_is_here
 def _revert(controls: Controls) -> None:
     _forget_last()
     _take(picked(), controls)
 
 
+@by_who_is_here
 def _rename() -> None:
     def save() -> None:
         if (present := picked()) is not None:
@@ -201,6 +206,7 @@ def _rename() -> None:
     _do(save)
 
 
+@by_who_is_here
 def _flip() -> None:
     """Make the picked one the default, or have none."""
 
@@ -212,6 +218,7 @@ def _flip() -> None:
     _do(make)
 
 
+@by_who_is_here
 def _delete() -> None:
     def delete() -> None:
         if (present := picked()) is not None:
@@ -222,6 +229,7 @@ def _delete() -> None:
     _do(delete)
 
 
+@by_who_is_here
 def _undo() -> None:
     deleted: Preset = st.session_state[_DELETED]
     _do(lambda: _pick(resources.presets().save(owner(), deleted)))
