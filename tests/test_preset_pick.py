@@ -124,6 +124,22 @@ def test_the_default_begins_a_visit_and_a_conversation_comes_back_as_it_was_aske
     assert picker(page().run()) == "Preset: Kind"
 
 
+@pytest.mark.parametrize("usual", [True, False])
+def test_a_new_chat_begins_with_the_default_else_with_the_settings(
+    settings: pytest.MonkeyPatch, usual: bool
+) -> None:
+    kind = resources.presets().save(LOCAL, KIND)
+    if usual:
+        resources.presets().make_usual(LOCAL, kind.preset_id)
+    app = page().run()
+    app.text_area(key="system_prompt").set_value("Made up.").run()
+    app.chat_input[0].set_value("Hello").run()
+    app.button(key="new_chat").click().run()
+    assert not app.exception
+    begun = ("Preset: Kind", "Be kind.") if usual else ("Preset: none", "As set up.")
+    assert (picker(app), prompt(app)) == begun
+
+
 def test_a_conversation_asked_with_no_preset_comes_back_with_none(
     settings: pytest.MonkeyPatch,
 ) -> None:
