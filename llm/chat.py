@@ -1,6 +1,7 @@
 """What a person can do with a conversation: ask, stop, ask again, change, clear, bring back.
 
-Joins the store, the registry and the backends; holds no text and runs nothing itself.
+Joins the store, the registry and the backends; holds no text. One thread looks after what no page
+looks at: unsaved changes, this process's heartbeat, questions behind another process's answer.
 """
 
 from __future__ import annotations
@@ -133,7 +134,12 @@ class Chat:
             now = self._store.state(key)
             return now.turns.get(turn.turn_id) if now else None
 
-        return StoredAnswer(turn, look, lambda: self._store.want_stop(key, turn.turn_id))
+        return StoredAnswer(
+            turn,
+            look,
+            lambda: self._store.want_stop(key, turn.turn_id),
+            cancelled=self._store.stop_wanted(turn.turn_id),
+        )
 
     def answering(self, owner: str) -> frozenset[ConversationKey]:
         """This person's conversations that this process is answering in, or waits to."""
@@ -439,7 +445,10 @@ class Chat:
                 waits = state is not None and any(
                     turn.state == "queued" and turn.runner == mine for turn in _under_way(state)
                 )
-                (self._in_line.add if waits else self._in_line.discard)(key)
+                if waits:
+                    self._in_line.add(key)
+                else:
+                    self._in_line.discard(key)
                 return
             turn = state.turns[claimed[0].turn_id]
             try:
@@ -471,7 +480,7 @@ class Chat:
                 state = self._change(key, lambda state: state)  # a deleted one too
                 still = state.turns.get(turn.turn_id) if state else None
                 if still is not None and still.state == "running":
-                    self._end_barely(key, turn.turn_id, job.snapshot())
+                    self._end_barely(key, turn, job.snapshot())
                 self._start_next(key)
 
         self._registry.submit(
@@ -484,16 +493,17 @@ class Chat:
             on_end=on_end,
         )
 
-    def _end_barely(self, key: ConversationKey, turn_id: str, snapshot: Snapshot) -> None:
+    def _end_barely(self, key: ConversationKey, turn: Turn, snapshot: Snapshot) -> None:
         """End a turn whose answer couldn't be saved with all that is known of it."""
         receipt = Receipt(
             snapshot.model, Finish(snapshot.finish.reason if snapshot.finish else "error")
         )
+        reasoning = turn.reasoning + snapshot.reasoning
         self._change(
             key,
             change_turn(
-                turn_id,
-                lambda t: ended(t, snapshot.text, snapshot.reasoning, receipt, snapshot.error),
+                turn.turn_id,
+                lambda t: ended(t, snapshot.text, reasoning, receipt, snapshot.error),
             ),
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,13 @@ from llm.conversation_tree import (
     interrupted,
 )
 from llm.database_errors import told
-from llm.errors import StoreBrokenError, StoreError, StoreGoneError, StoreNewerError
+from llm.errors import (
+    StoreBrokenError,
+    StoreError,
+    StoreGoneError,
+    StoreLockedError,
+    StoreNewerError,
+)
 from llm.search_snippet import snippet_of
 
 BUSY_S = 1.0
@@ -115,15 +121,7 @@ class ConversationDatabase:
                 for turn in found.values()
                 if turn.state != "ended" and turn.runner != self.runner
             }
-            alive = set(
-                connection.execute(
-                    select(runners.c.runner).where(
-                        runners.c.runner.in_(others), runners.c.beat_s > _now(connection) - STALE_S
-                    )
-                ).scalars()
-                if others
-                else ()
-            )
+            alive = _beating(connection, others)
         elsewhere = {
             turn.turn_id
             for turn in found.values()
@@ -138,6 +136,11 @@ class ConversationDatabase:
         return Loaded(
             ConversationState(head_of(head), found), int(head["version"]), frozenset(elsewhere)
         )
+
+    def beating(self, others: Collection[str]) -> frozenset[str]:
+        """Those of these processes that live, as far as they say so."""
+        with self._reading() as connection:
+            return _beating(connection, others)
 
     def version(self, key: ConversationKey) -> int | None:
         """What a write now would have to say; None where this person has none of that id."""
@@ -245,7 +248,7 @@ class ConversationDatabase:
 
         Raises:
             ChangedMeanwhileError: that isn't the version any more.
-            TakenError: the id is another person's.
+            TakenError: the id is another person's, or can't be anybody's.
         """
         if not _possible(key):
             raise TakenError
@@ -262,8 +265,10 @@ class ConversationDatabase:
                     raise ChangedMeanwhileError if owner == key.owner else TakenError
                 try:
                     connection.execute(insert(conversations).values(values))
-                except IntegrityError:  # begun in another process just now
-                    raise ChangedMeanwhileError from None
+                except IntegrityError as fault:
+                    if "conversation_id" not in str(fault.orig):
+                        raise  # another rule
+                    raise ChangedMeanwhileError from None  # begun in another process just now
             else:
                 done = connection.execute(
                     update(conversations)
@@ -421,7 +426,10 @@ class ConversationDatabase:
 
     def _engine(self) -> Engine:
         """The engine, made and brought up to date at its first use."""
-        with self._lock:
+        # Bringing it up to date may take its time; nobody waits for that but who does it.
+        if not self._lock.acquire(timeout=BUSY_S):
+            raise StoreLockedError(place=self.place)
+        try:
             if self._engine_made is not None and self._file.is_another():
                 self._engine_made.dispose()
                 self._engine_made = None
@@ -438,6 +446,8 @@ class ConversationDatabase:
                     raise error from fault
                 self._failed = None
             return self._engine_made
+        finally:
+            self._lock.release()
 
     def _made(self) -> Engine:
         self._file.make_folder()
@@ -622,6 +632,16 @@ def _now(connection: Connection) -> float:
     else:
         told = connection.exec_driver_sql("SELECT extract(epoch FROM clock_timestamp())")
     return float(told.scalar_one())
+
+
+def _beating(connection: Connection, others: Collection[str]) -> frozenset[str]:
+    if not others:
+        return frozenset()
+    since_s = _now(connection) - STALE_S
+    living = select(runners.c.runner).where(
+        runners.c.runner.in_(others), runners.c.beat_s > since_s
+    )
+    return frozenset(connection.execute(living).scalars())
 
 
 def _possible(key: ConversationKey) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from llm.conversation_access import ChangedMeanwhileError, SearchHit, TakenError
+from llm.conversation_access import BEAT_S, ChangedMeanwhileError, SearchHit, TakenError
 from llm.conversation_merge import merged
 from llm.conversation_tree import (
     Change,
@@ -41,6 +41,12 @@ KNOWN = 64
 
 _MOST_TRIES = 30
 _PAUSE_S = 0.005  # times the tries so far, at most: two that meet again and again part that way
+
+_OLD = -1
+"""A version that is none: what is known has to be read again."""
+
+_STOPS = 1000
+"""Wanted stops that are remembered; each is of use for a second or so."""
 
 T = TypeVar("T")
 
@@ -91,6 +97,7 @@ class ConversationStore:
         )
         self._write_trouble: StoreError | None = None
         self._read_trouble: StoreError | None = None
+        self._stops: OrderedDict[str, ConversationKey] = OrderedDict()
 
     @property
     def runner(self) -> str:
@@ -171,13 +178,24 @@ class ConversationStore:
         return [replace(hit, head=here.get(hit.head.key, hit.head)) for hit in kept]
 
     def want_stop(self, key: ConversationKey, turn_id: str) -> None:
-        """Have another process stop answering, within a second or so."""
-        if self.trouble is not None:
-            return
-        try:
-            self._database.want_stop(key, turn_id)
-        except StoreError as error:
-            self._cannot_write(error)
+        """Have another process stop answering, within a second or so.
+
+        While there is trouble the wish is kept, and told when that is over.
+        """
+        with self._lock:
+            self._stops[turn_id] = key
+            while len(self._stops) > _STOPS:
+                self._stops.popitem(last=False)
+        if self.trouble is None:
+            try:
+                self._database.want_stop(key, turn_id)
+            except StoreError as error:
+                self._cannot_write(error)
+
+    def stop_wanted(self, turn_id: str) -> bool:
+        """Whether somebody here wanted another process to stop this answer."""
+        with self._lock:
+            return turn_id in self._stops
 
     def keep(self, *, answering: bool) -> frozenset[str]:
         """Save what isn't saved yet, and say that this process lives. Called about once a second.
@@ -197,15 +215,28 @@ class ConversationStore:
                 return frozenset()
         wanted: frozenset[str] = frozenset()
         try:
-            if answering:  # first, so that no number of unsaved ones makes it late
+            if answering:
                 wanted = self._database.beat()
+            beaten_s = time.monotonic()
             for key in self._unsaved():
                 self._try_to_save(key)
+                if answering and time.monotonic() - beaten_s > BEAT_S:
+                    wanted |= self._database.beat()  # others would think that we are gone
+                    beaten_s = time.monotonic()
+            if self._write_trouble is not None:
+                self._tell_stops()
         except StoreError as error:
             self._cannot_write(error)  # the others won't fare better
             return wanted
         self._write_trouble = None
         return wanted
+
+    def _tell_stops(self) -> None:
+        """Tell the wishes for a stop that may not have been told while there was trouble."""
+        with self._lock:
+            stops = list(self._stops.items())
+        for turn_id, key in stops:
+            self._database.want_stop(key, turn_id)
 
     def close(self) -> None:
         """Save what can be saved, tell other processes, and let go of the database."""
@@ -243,10 +274,9 @@ class ConversationStore:
         if known is not None and known.behind:
             return known
         try:
-            # What another process is answering may end by that one's death, which is no change.
-            if known is not None and not known.elsewhere:
+            if known is not None:
                 version = self._reading(lambda: self._database.version(key))
-                if version == known.version:
+                if version == known.version and self._still_elsewhere(known):
                     return known
             loaded = self._reading(lambda: self._database.load(key))
         except StoreError:
@@ -259,6 +289,14 @@ class ConversationStore:
                 self._known.pop(key, None)
             return None
         return self._remember(key, found)
+
+    def _still_elsewhere(self, known: _Known) -> bool:
+        """Whether what other processes are answering is still being answered.
+
+        It may end by their death, which is no change of the conversation.
+        """
+        others = {known.state.turns[turn_id].runner for turn_id in known.elsewhere}
+        return not others or self._reading(lambda: self._database.beating(others)) == others
 
     def _with_what_is_under_way(self, known: _Known, found: _Known | None) -> _Known | None:
         """What was read, and the answers under way here that it knows nothing of.
@@ -283,11 +321,16 @@ class ConversationStore:
         )
 
     def _under_way(self, state: ConversationState) -> list[str]:
-        """The turns that this process is answering, or will."""
+        """The turns that this process is answering, or will: not what was cleared away before."""
+        gone = state.head.deleted_s is not None
         return [
             turn.turn_id
             for turn in state.turns.values()
-            if turn.state != "ended" and turn.runner == self.runner
+            if turn.runner == self.runner
+            and (
+                turn.state == "running"
+                or (turn.state == "queued" and turn.deleted_s is None and not gone)
+            )
         ]
 
     def _change(self, key: ConversationKey, change: Change, *, begins: bool) -> ConversationState:
@@ -312,8 +355,8 @@ class ConversationStore:
                             key, known.version, after.head, changed, indexed=indexed
                         )
                     except ChangedMeanwhileError:
-                        with self._lock:
-                            self._known.pop(key, None)
+                        # Read anew; still known, for where that can't be done.
+                        known.version = _OLD
                         tries += 1
                         time.sleep(random.uniform(0, _PAUSE_S * tries))
                         continue
@@ -451,9 +494,9 @@ class ConversationStore:
         Args:
             again: try although it did.
         """
-        if self._read_trouble is not None and not again:
-            # A new one: an exception that is raised time and again keeps each time's frames.
-            raise type(self._read_trouble)(**self._read_trouble.values)
+        trouble = self._read_trouble  # once: the keeper may end it in between
+        if trouble is not None and not again:
+            raise _bare(trouble)
         try:
             result = read()
         except StoreFaultError as error:  # of this reading; others may fare better
@@ -475,7 +518,7 @@ class ConversationStore:
 
 
 def _bare(error: StoreError) -> StoreError:
-    """The error without the frames that it came through, to be kept."""
+    """The error without the frames that it came through, to be kept or raised again."""
     return type(error)(**error.values)
 
 

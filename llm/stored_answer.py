@@ -20,15 +20,20 @@ class StoredAnswer:
         turn: the turn as it was when it was found.
         look: gives the turn as it stands, None where it's gone.
         stop: has the other process stop.
+        cancelled: whether that was wanted before.
 
     Thread-safety: one thread, the one that follows.
     """
 
-    cancelled = False
-
     def __init__(
-        self, turn: Turn, look: Callable[[], Turn | None], stop: Callable[[], None]
+        self,
+        turn: Turn,
+        look: Callable[[], Turn | None],
+        stop: Callable[[], None],
+        *,
+        cancelled: bool = False,
     ) -> None:
+        self.cancelled = cancelled
         self.request = GenerationRequest((), turn.params, turn.model, request_id=turn.turn_id)
         self._look = look
         self._stop = stop

@@ -1055,6 +1055,7 @@ def test_an_answer_in_another_process_is_followed_and_stopped(two: tuple[Room, R
     job.save_partial()
     followed = other.chat.job(other.here)
     assert isinstance(followed, StoredAnswer)
+    assert not followed.cancelled
     assert followed.snapshot().text == "half"
     stream.say(" more")
     job.save_partial()

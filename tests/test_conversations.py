@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import sqlalchemy as sa
@@ -29,7 +29,13 @@ from llm.conversation_tree import (
     show,
 )
 from llm.conversations import KNOWN, ConversationStore
-from llm.errors import ConversationGoneError, OutOfMemoryError, Reason, ServerUnreachableError
+from llm.errors import (
+    ConversationGoneError,
+    OutOfMemoryError,
+    Reason,
+    ServerUnreachableError,
+    StoreGoneError,
+)
 from llm.types import Finish, SamplingParams, Usage
 from tests.driven_backend import at_once
 
@@ -583,3 +589,70 @@ def test_a_value_that_is_refused_troubles_only_its_own_conversation(
     assert store.trouble is None
     assert store.trouble_with(key) is not None
     assert taken in there(store, key).turns
+
+
+# What happens in between
+
+
+def test_a_database_that_goes_just_when_another_process_wrote_takes_nothing_away(
+    opened: Opened, store: ConversationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, other = begun(store), opened()
+    there(store, key)
+
+    def change(state: ConversationState) -> ConversationState:
+        if state.head.title == "a?":
+            other.change(key, change_head(title="meanwhile"))
+            # From here on nothing can be read.
+            monkeypatch.setattr(ConversationDatabase, "version", gone)
+            monkeypatch.setattr(ConversationDatabase, "load", gone)
+            monkeypatch.setattr(ConversationDatabase, "listed", gone)
+        return change_turn(f"a{key.conversation_id}", lambda t: replace(t, text="kept"))(state)
+
+    def gone(*args: object, **kwargs: object) -> NoReturn:
+        raise StoreGoneError(place="somewhere")
+
+    with monkeypatch.context() as monkeypatch:
+        after = store.change(key, change_head(pinned=True)) and store.change(key, change)
+        assert [turn.text for turn in after.path()] == ["kept"]
+        assert [turn.text for turn in there(store, key).path()] == ["kept"]
+    store.keep(answering=False)
+    assert store.trouble is None
+    saved = read_anew(opened, key)
+    assert [turn.text for turn in saved.path()] == ["kept"]
+    assert (saved.head.title, saved.head.pinned) == ("meanwhile", True)
+
+
+def test_questions_that_were_cleared_away_unanswered_are_not_held_for_ever(
+    store: ConversationStore,
+) -> None:
+    for number in range(KNOWN + 20):
+        key = begun(store, str(number))
+        queued = a_turn(f"q{number}", state="queued", runner=store.runner)
+        store.change(key, add_turn(queued))
+        if number % 2:
+            store.change(key, clear(2.0))
+        else:
+            store.change(key, change_head(deleted_s=2.0))
+    begun(store, "one more")
+    assert len(store._known) <= KNOWN
+
+
+def test_what_another_process_answers_is_not_read_anew_while_nothing_changes(
+    opened: Opened, store: ConversationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = opened()
+    key = begun(other)
+    other.change(key, add_turn(a_turn("r", state="running", runner=other.runner)))
+    assert there(store, key).turns["r"].state == "running"
+    loads = []
+    load = ConversationDatabase.load
+    monkeypatch.setattr(
+        ConversationDatabase, "load", lambda *told, **more: loads.append(1) or load(*told, **more)
+    )
+    assert there(store, key).turns["r"].state == "running"
+    assert store.elsewhere(key) == {"r"}
+    assert loads == []
+    other.change(key, change_turn("r", lambda t: replace(t, text="more")))
+    assert there(store, key).turns["r"].text == "more"
+    assert len(loads) == 1

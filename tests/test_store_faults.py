@@ -35,7 +35,7 @@ from llm.types import SamplingParams
 from tests.driven_backend import PATIENCE_S, DrivenBackend, let_go
 from tests.servers.postgres import PostgresServer
 
-SOON_S = 4.0
+SOON_S = 6.0
 """No call may take longer, on a machine that is busy with something else."""
 
 Break = Callable[[], Callable[[], None]]
