@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from llm.conversation_access import BEAT_S
 from llm.conversation_tree import (
-    MAX_TITLE_CHARS,
     ConversationKey,
     ConversationState,
     Receipt,
@@ -32,6 +31,7 @@ from llm.conversation_tree import (
     history_messages,
     new_id,
     show,
+    title_of,
 )
 from llm.conversations import ConversationStore
 from llm.errors import (
@@ -340,7 +340,7 @@ class Chat:
 
     def rename(self, key: ConversationKey, title: str) -> None:
         """Give it a title; nothing where that is blank."""
-        told = " ".join(_keepable(title).split())[:MAX_TITLE_CHARS]
+        told = title_of(_keepable(title))
         if told:
             self._change(key, change_head(title=told, title_by="person"))
 

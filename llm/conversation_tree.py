@@ -8,6 +8,7 @@ beside the old one, and what was deleted is only marked.
 from __future__ import annotations
 
 import re
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,9 @@ TurnState = Literal["queued", "running", "ended"]
 TitleBy = Literal["question", "model", "person"]
 
 MAX_TITLE_CHARS = 80
+
+# Nothing to see, or what turns other letters round; not the joiner that emoji are made with.
+_UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +307,8 @@ def _to_an_end(state: ConversationState) -> ConversationState:
 
 
 def title_of(question: str) -> str:
-    """A title made of a question: its first words, on one line."""
-    line = " ".join(question.split())
+    """A title made of a question, or of what was typed as one: its first words, on one line."""
+    line = " ".join(_UNSEEN.sub("", question).split())
     return line if len(line) <= MAX_TITLE_CHARS else line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 

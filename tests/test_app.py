@@ -290,3 +290,27 @@ def test_the_language_can_be_switched_and_everything_else_stays(
     app.radio(key="language").set_value("zh").run()
     assert app.slider(key="temperature").label == "温度"
     assert app.slider(key="temperature").value == 1.2
+
+
+def test_the_browser_can_tell_what_the_controls_hold_from_any_run(
+    settings: pytest.MonkeyPatch,
+) -> None:
+    """What is set in the state alone is told in one run only, which another may overtake: the
+    sliders would stand at their lowest then, and be asked with."""
+    app = page().run()
+    app.slider(key="temperature").set_value(1.3)
+    app.slider(key="top_p").set_value(0.5)
+    app.number_input(key="top_k").set_value(20)
+    app.text_area(key="system_prompt").set_value("Be brief.")
+    app.radio(key="backend").set_value("scripted")
+    app.chat_input[0].set_value("Hello there").run()
+    address = app.query_params["c"]
+    again = page()
+    again.query_params["c"] = address
+    again.run()
+    again.run()  # as if the browser had heard of this one only
+    assert again.slider(key="temperature").proto.default == [1.3]
+    assert again.slider(key="top_p").proto.default == [0.5]
+    assert again.text_area(key="system_prompt").proto.default == "Be brief."
+    top_k = again.number_input(key="top_k").proto
+    assert (top_k.set_value, top_k.value) == (True, 20)

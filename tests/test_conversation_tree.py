@@ -280,6 +280,9 @@ def test_an_interrupted_turn_keeps_its_text() -> None:
         ("x" * (MAX_TITLE_CHARS + 1), "x" * (MAX_TITLE_CHARS - 1) + "…"),
         (f"{'x' * (MAX_TITLE_CHARS - 2)} yz", "x" * (MAX_TITLE_CHARS - 2) + "…"),
         ("为什么\u3000天空", "为什么 天空"),
+        ("\u202eturned \u200bround\u202c", "turned round"),
+        ("\u200b\ufeff", ""),
+        ("👩\u200d🚀 flies", "👩\u200d🚀 flies"),
     ],
 )
 def test_a_title_is_the_questions_beginning_on_one_line(question: str, title: str) -> None:

@@ -115,7 +115,7 @@ def _want_chat() -> None:
 def _found(wanted: str | None) -> ConversationKey:
     """The conversation of this id, or a new one; the page says so where that wasn't meant."""
     found = resources.chat().open(owner(), wanted)
-    st.session_state.lost = wanted not in (None, NEW, found.conversation_id)
+    st.session_state.lost = bool(wanted) and wanted not in (NEW, found.conversation_id)
     return found
 
 

@@ -48,6 +48,8 @@ _NUMBERS = (
     "frequency_penalty",
 )
 """An empty field is left out."""
+_SAID_AGAIN = 3
+"""Runs in which the browser is told what these hold: some are ended before they draw them."""
 
 
 class Choices(TypedDict):
@@ -105,14 +107,18 @@ def set_defaults(settings: Settings, here: ConversationKey) -> None:
     state = st.session_state
     state.setdefault(LANGUAGE_KEY, first_language(settings.language))
     state.setdefault("backend", settings.backends[0])
+    # What the controls hold at first is an argument of theirs too, for the browser: what is set in
+    # the state alone doesn't reach it where the run that sets it is ended before it draws them.
+    state.setdefault("first", {"language": state[LANGUAGE_KEY], "backend": state.backend})
     for name in _SLIDERS:  # one that is left out has a value, too
         state.setdefault(name, getattr(settings, name))
+        state.first.setdefault(name, state[name])
     if state.get("controls_of") == here:
         return
     state.controls_of = here
     turns = resources.chat().turns(here)
     if turns and (kind := turns[-1].backend.partition("/")[0]) in settings.backends:
-        state.backend = kind
+        state.backend = state.first["backend"] = kind
         pick_as(turns[-1])
         asked = Asked(turns[-1].system_prompt, turns[-1].params)
         _fill(asked)
@@ -149,7 +155,7 @@ def _asked() -> Asked:
     state = st.session_state
     params = SamplingParams(
         # A key that was set and isn't drawn yet, or the other way round.
-        max_tokens=int(state.get("max_tokens", state.first_max_tokens)),
+        max_tokens=int(state.get("max_tokens", state.first["max_tokens"])),
         stop=read_lines(state.stop_lines or ""),
         **{name: None if name in state.left_out else state[name] for name in _SLIDERS},
         **{name: state[name] for name in _NUMBERS},
@@ -164,10 +170,25 @@ def _fill(asked: Asked) -> None:
     values |= {
         "left_out": left_out,
         "stop_lines": write_lines(values.pop("stop")),
-        "first_max_tokens": asked.params.max_tokens,
         "system_prompt": asked.system_prompt,
     }
-    st.session_state.update({name: each for name, each in values.items() if name not in left_out})
+    filled = {name: each for name, each in values.items() if name not in left_out}
+    st.session_state.update(filled)
+    st.session_state.first |= filled
+    st.session_state.say_numbers = _SAID_AGAIN
+
+
+def _say_numbers_again() -> None:
+    """Have the browser told what the fields that may be empty hold, in the first runs.
+
+    Streamlit tells it in the run that sets them, which may be ended before it draws them. These
+    fields can't have their first value as an argument: emptied, they would return to it.
+    """
+    state = st.session_state
+    if state.say_numbers:
+        state.say_numbers -= 1
+        for name in _NUMBERS:
+            state[name] = state[name]
 
 
 def _usual_temperature(settings: Settings, kind: str) -> float:
@@ -198,9 +219,11 @@ def draw_sidebar(
     """
     with st.sidebar:
         draw_conversation_list(seen)
+        first = st.session_state.first
         kind = st.radio(
             say("sidebar-backend"),
             settings.backends,
+            settings.backends.index(first["backend"]),
             key="backend",
             format_func=lambda name: say(f"backend-{name}"),
             horizontal=True,
@@ -231,6 +254,7 @@ def draw_sidebar(
         draw_presets(_controls(settings))
         st.text_area(
             say("sidebar-system-prompt"),
+            first["system_prompt"],
             key="system_prompt",
             placeholder=say("sidebar-system-prompt-hint"),
             max_chars=None,
@@ -242,7 +266,7 @@ def draw_sidebar(
             say("sidebar-max-tokens"),
             1,
             1_000_000,
-            value=st.session_state.first_max_tokens,
+            value=st.session_state.first["max_tokens"],
             step=64,
             key="max_tokens",
         )
@@ -252,6 +276,7 @@ def draw_sidebar(
         st.radio(
             "Language / 语言",
             list(LANGUAGES),
+            list(LANGUAGES).index(first["language"]),
             key=LANGUAGE_KEY,
             format_func=LANGUAGES.__getitem__,
             horizontal=True,
@@ -262,6 +287,7 @@ def draw_sidebar(
 
 def _more_parameters() -> None:
     """What few people set."""
+    _say_numbers_again()
     _slider("top_p", 0.01, 1.0, 0.01)
     # Row by row, so that they keep this order where a narrow screen puts them in one column.
     left, right = st.columns(2, vertical_alignment="bottom")
@@ -275,6 +301,7 @@ def _more_parameters() -> None:
     _number(right, "seed", 0, MAX_SEED, 1)
     st.text_area(
         say("sidebar-stop"),
+        st.session_state.first["stop_lines"],
         key="stop_lines",
         height=68,
         placeholder=say("sidebar-stop-hint"),
@@ -284,6 +311,7 @@ def _more_parameters() -> None:
         say("sidebar-left-out"),
         _SLIDERS,
         selection_mode="multi",
+        default=st.session_state.first["left_out"],
         key="left_out",
         format_func=lambda name: say(_word(name)),
         help=say("sidebar-left-out-help"),
@@ -301,7 +329,8 @@ def _slider(name: str, low: float, high: float, step: float) -> None:
         say("sidebar-not-sent", parameter=label) if left_out else label,
         low,
         high,
-        step=step,
+        st.session_state.first[name],
+        step,
         key=name,
         disabled=left_out,
         help=say("sidebar-not-sent-help" if left_out else f"{_word(name)}-help"),

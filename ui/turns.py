@@ -83,7 +83,9 @@ def draw_answer(
             if turn.error is not None:
                 st.error(plain(say_error(turn.error)), icon=":material/error:")
             elif was_interrupted(turn):
-                st.warning(say("answer-interrupted"), icon=":material/power_off:")
+                begun = turn.text.strip() or turn.reasoning.strip()
+                said = say("answer-interrupted" if begun else "answer-interrupted-before")
+                st.warning(said, icon=":material/power_off:")
             elif missing := _why_no_answer(turn):
                 st.caption(say(missing))
         receipt = plain(receipt_line(turn, before)) if turn.state == "ended" else ""

@@ -150,6 +150,7 @@ copy-by-hand = The browser doesn’t let this page copy. Copy it from here:
 copy-close = Close
 branch-elsewhere = An answer is being written in another branch.
 branch-show = Show it
+answer-interrupted-before = Interrupted: the app was ended before this was answered.
 answer-interrupted = Interrupted: the app was ended in the middle of this answer.
 question-long = A long question of { $chars } characters; the model reads all of it.
 question-queued = Will be asked when the present answer is over.

@@ -144,6 +144,7 @@ copy-by-hand = 浏览器不允许此页面复制。请从这里手动复制：
 copy-close = 关闭
 branch-elsewhere = 另一个分支中正在生成回答。
 branch-show = 查看
+answer-interrupted-before = 已中断：应用在回答之前被终止。
 answer-interrupted = 已中断：生成此回答时应用被终止。
 question-long = 长问题，共 { $chars } 个字符；模型会读到全部内容。
 question-queued = 将在当前回答结束后提问。
