@@ -20,8 +20,8 @@ Source: the chat requests of vLLM and SGLang. llama.cpp goes on with a last answ
 _LIMIT_S = 3.0
 
 
-def conversation(request: GenerationRequest) -> dict[str, Any]:
-    """The messages as JSON, and that the last one is gone on with, where it is the assistant's."""
+def body_of(request: GenerationRequest) -> dict[str, Any]:
+    """What is posted: the messages, and that the last one is gone on with, where it is the assistant's."""
     told = [{"role": message.role, "content": message.content} for message in request.messages]
     return {"messages": told} if request.start_text is None else {"messages": told, **FIELDS}
 
@@ -58,4 +58,4 @@ class TrimmingTemplates:
 
     async def _count(self, model: str, text: str) -> int | None:
         messages = (Message("user", "x"), Message("assistant", text))
-        return await self._client.count_tokens(model, conversation(GenerationRequest(messages)))
+        return await self._client.count_tokens(model, body_of(GenerationRequest(messages)))

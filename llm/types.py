@@ -307,8 +307,8 @@ class Backend(Protocol):
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
         """The prompt's tokens, exactly as the model will be given it.
 
-        With the text that is gone on with. None where that can't be had. May take as long as a small request to a server; `cancel`
-        ends it. Never raises.
+        The text that is gone on with counts too. Returns None where the number can't be had.
+        May take as long as a small request to a server; `cancel` ends it. Never raises.
         """
         ...
 

@@ -32,7 +32,7 @@ from llm.errors import (
     ShuttingDownError,
     StalledError,
 )
-from llm.going_on import TrimmingTemplates, conversation
+from llm.going_on import TrimmingTemplates, body_of
 from llm.loop_thread import Handover, LoopThread
 from llm.model_list import ModelInfo
 from llm.prefill_speed import PrefillSpeed
@@ -308,7 +308,7 @@ class VllmBackend:
     def _body(self, request: GenerationRequest) -> dict[str, Any]:
         """The request as JSON, but for the model. What is left out isn't sent."""
         body: dict[str, Any] = {
-            **conversation(request),
+            **body_of(request),
             "stream": True,
             "stream_options": {"include_usage": True},
             **request.params.given(),
@@ -406,7 +406,7 @@ class VllmBackend:
 
     async def _count(self, model: str, request: GenerationRequest) -> int | None:
         try:
-            tokens = await self._client.count_tokens(model, conversation(request))
+            tokens = await self._client.count_tokens(model, body_of(request))
         except LLMError:
             return None
         if tokens is not None and tokens > _MOST_COUNTED + 2 * sum(
