@@ -40,7 +40,7 @@ _FINISHES: dict[str, FinishReason] = {
 _MARK = re.compile("[ \t]?\ue200([^\ue200\ue201]*)\ue201")
 """A reference: a kind and what it refers to, with U+E202 between."""
 _MARK_PARTS = re.compile("[\ue200-\ue206]")
-_SOURCE_MARK = re.compile(r"【[^【】\n]{0,80}†[^【】\n]{0,200}】")
+_SOURCE_MARK = re.compile(r"【[^【】†\n]{0,80}†[^【】\n]{0,200}】")
 _TICKS = re.compile("`+")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from llm.import_notes import Notes, count, duration_s, mapping, moment_s, name, sequence
@@ -21,7 +22,7 @@ from llm.types import Usage
 _OPENING = re.compile(r'<details\s+type="(reasoning|tool_calls|code_interpreter)"')
 _CLOSING = "</details>"
 _DURATION = re.compile(r'duration="([0-9.]{1,20})"')
-_SUMMARY = re.compile(r"\s*<summary>[^<]*</summary>\n?")
+_SUMMARY = re.compile(r"<summary>[^<]*</summary>\n?")
 _QUOTE_MARK = re.compile(r"^> ?", re.MULTILINE)
 _ROLES: dict[object, Literal["user", "assistant", "system"]] = {
     "user": "user",
@@ -160,7 +161,7 @@ def _apart(content: str) -> tuple[str, str, float | None]:
         if tag_end < 0 or end < 0:
             break
         texts.append(content[at : opening.start()].strip("\n"))
-        body = _SUMMARY.sub("", content[tag_end + 1 : end], count=1)
+        body = _without_summary(content[tag_end + 1 : end])
         if opening[1] == "reasoning":
             thoughts.append(_unquoted(body))
             told = _DURATION.search(content, opening.end(), min(tag_end, opening.end() + 500))
@@ -174,8 +175,17 @@ def _apart(content: str) -> tuple[str, str, float | None]:
     return "\n\n".join(filter(None, texts)), "\n\n".join(filter(None, thoughts)), seconds
 
 
+def _without_summary(body: str) -> str:
+    # White space first and once: a search for it with the tag takes the square of its length.
+    found = _SUMMARY.match(inner := body.lstrip())
+    return inner[found.end() :] if found else body
+
+
 def _unquoted(body: str) -> str:
     """The reasoning as it was: each line stands in a quote there, escaped in newer versions."""
     body = body.strip("\n")
-    body = html.unescape(body) if body.startswith("&gt;") else body
+    if body.startswith("&gt;"):
+        # A character's number of more digits than Python reads isn't one.
+        with suppress(ValueError):
+            body = html.unescape(body)
     return _QUOTE_MARK.sub("", body).strip("\n")

@@ -201,6 +201,40 @@ def test_details_that_never_end_are_text() -> None:
         assert asked(only({"chat": {"messages": messages}})) == [("q", text)]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        " ",
+        "\n",
+        "<summary>",
+        "<details ",
+        '<details type="reasoning">',
+        "&gt;",
+        "> ",
+        "&gt; &#" + "9" * 5_000,
+    ],
+    ids=lambda text: repr(text[:9]),
+)
+def test_a_megabyte_of_anything_in_details_is_read_quickly(body: str) -> None:
+    text = f'<details type="reasoning">{body * (1_000_000 // len(body))}x</details>after'
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": text}]
+    started = time.process_time()
+    assert only({"chat": {"messages": messages}}).path()[0].text.endswith("after")
+    assert time.process_time() - started < 5.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["【", "【" + "†" * 280, "\ue200", "\ue201", " \ue200a", "`", "】†"],
+    ids=lambda text: ascii(text[:2]),
+)
+def test_a_megabyte_of_marks_is_read_quickly(text: str) -> None:
+    text = "†\ue200" + text * (1_000_000 // len(text))
+    started = time.process_time()
+    assert only(chatgpt(("q", None, "user"), (text, "q", "assistant")))
+    assert time.process_time() - started < 5.0
+
+
 # Marks and ids
 
 
