@@ -7,17 +7,29 @@ at all.
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Mapping
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from llm.errors import Reason, SettingsError, SignInProviderError
+from llm.loop_thread import Handover, LoopThread
+
+if TYPE_CHECKING:
+    import httpx2
 
 DEFAULT = "default"
 """Streamlit's name for the provider that `[auth]` itself describes."""
 MIN_SECRET_CHARS = 32
 CALLBACK = "/oauth2callback"
 PROVIDER_WAIT_S = 5.0
+MAX_METADATA_BYTES = 1_000_000
+"""Providers send a few thousand."""
+
+_GRACE_S = 1.0
+"""To notice that the time is over, and to close the connection."""
 
 _NEEDED = ("client_id", "client_secret", "server_metadata_url")
 _SHARED_TABLES = ("client_kwargs",)
@@ -58,23 +70,46 @@ def reading_secrets_failed(path: str, error: Exception) -> SettingsError:
     return SettingsError(setting=path, reason=Reason("reason-not-toml"))
 
 
-def check_provider(metadata_url: str) -> None:
+def check_provider(metadata_url: str, limit_s: float = PROVIDER_WAIT_S) -> None:
     """Ask the provider for its metadata, as signing in will do.
 
+    Args:
+        limit_s: for all of it, from the look-up of its name to the answer's last byte.
+
     Raises:
-        SignInProviderError: it doesn't answer, or with something else, within about 5 seconds.
+        SignInProviderError: it doesn't answer within that time, or with something else.
     """
     import httpx2
 
+    # Signing in uses this very library, so both trust and reach the same. Its own limits are on
+    # each read: a provider that trickles would never meet one.
+    client = httpx2.AsyncClient(timeout=None)
+    answer: Handover[None, bytes] = Handover(1)
+    thread = LoopThread("sign-in-check", client.aclose)
     try:
-        # Signing in uses this very client, so both trust and reach the same.
-        answer = httpx2.get(metadata_url, timeout=PROVIDER_WAIT_S)
-        answer.raise_for_status()
-        metadata = answer.json()
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
+        thread.submit(_fetched(client, metadata_url, limit_s), answer.end)
+        if not answer.wait_for_end(limit_s + _GRACE_S):
+            raise TimeoutError
+        metadata = json.loads(answer.result())
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, TimeoutError) as error:
         raise SignInProviderError(url=metadata_url, kind=type(error).__name__) from None
+    except RecursionError:
+        raise SignInProviderError(url=metadata_url, kind="ValueError") from None
+    finally:
+        thread.close(timeout_s=_GRACE_S)
     if not isinstance(metadata, dict) or "authorization_endpoint" not in metadata:
         raise SignInProviderError(url=metadata_url, kind="no authorization_endpoint")
+
+
+async def _fetched(client: httpx2.AsyncClient, url: str, limit_s: float) -> bytes:
+    body = bytearray()
+    async with asyncio.timeout(limit_s), client.stream("GET", url) as answer:
+        answer.raise_for_status()
+        async for piece in answer.aiter_bytes():
+            body += piece
+            if len(body) > MAX_METADATA_BYTES:
+                raise ValueError("too long for a provider's metadata")
+    return bytes(body)
 
 
 def _check_package() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socketserver
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import streamlit as st
@@ -28,6 +32,11 @@ WHOLE: dict[str, Any] = {
 }
 SHARED = {key: WHOLE[key] for key in ("redirect_uri", "cookie_secret")}
 OWN = {key: WHOLE[key] for key in ("client_id", "client_secret", "server_metadata_url")}
+
+
+class Provider(NamedTuple):
+    url: str
+    closed: threading.Event
 
 
 def test_one_provider_without_a_name() -> None:
@@ -84,6 +93,58 @@ def test_a_provider_that_doesnt_answer_is_said_with_its_address() -> None:
     url = f"http://127.0.0.1:{free_port()}/.well-known/openid-configuration"
     with pytest.raises(SignInProviderError, match=f"{url} .*ConnectError"):
         check_provider(url)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+TRICKLES = {
+    "head": (HEAD, b"X: y\r\n", 0.05),
+    "body": (HEAD + b"\r\n{", b" ", 0.05),
+    "endless": (HEAD + b"\r\n{", b" " * 65_536, 0.0),
+}
+
+
+@contextmanager
+def provider_that_never_ends(first: bytes, more: bytes, pause_s: float) -> Iterator[Provider]:
+    """One that goes on sending until its connection is closed."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(first)
+            try:
+                while not stopped.wait(pause_s):
+                    self.request.sendall(more)
+            except OSError:
+                closed.set()
+
+    stopped, closed = threading.Event(), threading.Event()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield Provider(f"http://127.0.0.1:{server.server_address[1]}/metadata", closed)
+        stopped.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", TRICKLES)
+def test_a_provider_whose_answer_never_ends_holds_nobody(kind: str) -> None:
+    limit_s = 60.0 if kind == "endless" else 1.0
+    failed: list[SignInProviderError] = []
+
+    def check() -> None:
+        try:
+            check_provider(provider.url, limit_s)
+        except SignInProviderError as error:
+            failed.append(error)
+
+    with provider_that_never_ends(*TRICKLES[kind]) as provider:
+        thread = threading.Thread(target=check, daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive(), "it is still being listened to"
+        assert failed[0].values["kind"] == ("ValueError" if kind == "endless" else "TimeoutError")
+        assert provider.closed.wait(30), "the connection is still open"
 
 
 @pytest.mark.parametrize(
