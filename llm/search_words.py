@@ -35,6 +35,8 @@ _UNSPACED = re.compile(f"[{_CHARACTERS}]")
 _WORD = re.compile(f"[{_CHARACTERS}]|[^{_CHARACTERS} ]+")
 _RUN = re.compile(f"[{_CHARACTERS}]+|[^{_CHARACTERS} ]+")
 _QUOTE = re.compile('["“”„«»「」『』]')
+_BEGINNING = f"(?<![^{_CHARACTERS} ])"
+_END = f"(?![^{_CHARACTERS} ])"
 _ZERO_WIDTH_SPACE = 0x200B
 _VARIATION_SELECTORS = {*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
 
@@ -62,8 +64,16 @@ def segmented(text: str) -> str:
 
     Thread-safety: any thread.
     """
-    words = _words(_folded(text, MAX_INDEXED_CHARS).translate(_letters))
+    words = _words(readable(text))
     return "".join(f"{entry} " for entry in _entries(words))
+
+
+def readable(text: str) -> str:
+    """The text as it is read for its words: folded, and spaces in place of all but letters.
+
+    It may be longer or shorter than the text, of which `MAX_INDEXED_CHARS` are taken.
+    """
+    return _folded(text, MAX_INDEXED_CHARS).translate(_letters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,17 @@ class Phrase:
     def needle(self) -> str:
         """What a segmented text with a space before it holds where it holds the phrase."""
         return " " + " ".join(self.entries) + ("" if self.open else " ")
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The phrase in a text that is `readable`."""
+        *before, last = self.entries
+        # Of a pair the second character is the next entry's first; only the last one's is not.
+        words = [entry[0] if _is_unspaced(entry) else entry for entry in before]
+        words += last if _is_unspaced(last) else [last]
+        begun = "" if _is_unspaced(words[0]) else _BEGINNING
+        ended = "" if self.open or _is_unspaced(last) or len(last) == MAX_WORD_CHARS else _END
+        return re.compile(begun + " *".join(map(re.escape, words)) + ended)
 
 
 @dataclass(frozen=True, slots=True)
