@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -56,15 +58,48 @@ class ImportProgress:
     Args:
         files: those that were begun; the last is the present one.
         share: of all files, 0 to 1.
+        waiting: whether the present one isn't begun yet, since another import has its turn.
     """
 
     files: tuple[FileReport, ...]
     share: float
     done: bool
+    waiting: bool = False
+
+
+class _Line:
+    """Lets one in at a time, in the order in which they came.
+
+    Thread-safety: any thread.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: deque[object] = deque()
+
+    @contextmanager
+    def turn(self, say_waiting: Callable[[bool], None]) -> Iterator[None]:
+        """One's turn; waits for it, and says so."""
+        me = object()
+        with self._changed:
+            self._waiting.append(me)
+            say_waiting(True)
+            self._changed.wait_for(lambda: self._waiting[0] is me)
+            say_waiting(False)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._waiting.popleft()
+                self._changed.notify_all()
+
+
+_line = _Line()
+"""Of the whole process: a file takes several times its size while it is read."""
 
 
 class ImportRun:
-    """Imports files one after the other.
+    """Imports files one after the other, in turns with the process's other imports.
 
     What came in is kept at once, step by step. Where the process ends in the middle the rest is
     missing; importing the same files again brings just that.
@@ -83,6 +118,7 @@ class ImportRun:
         self._waiting = list(files)
         self._count = len(files)
         self._reports: tuple[FileReport, ...] = ()
+        self._waits = False
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="import", daemon=True)
 
@@ -98,7 +134,7 @@ class ImportRun:
         if reports and reports[-1].found:
             within = reports[-1].taken / reports[-1].found
         share = (max(0, len(reports) - 1) + within) / max(1, self._count)
-        return ImportProgress(reports, 1.0 if done else share, done)
+        return ImportProgress(reports, 1.0 if done else share, done, self._waits)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end, so long at most; returns whether it is reached."""
@@ -107,16 +143,25 @@ class ImportRun:
     def _run(self) -> None:
         try:
             while self._waiting:
-                # Given up as soon as it is read: a file may be large.
-                self._import(self._waiting.pop(0))
+                self._begin(self._waiting[0].name)
+                with _line.turn(self._say_waiting):
+                    # Given up as soon as it is read: a file may be large.
+                    self._import(self._waiting.pop(0))
         finally:
             self._done.set()
+
+    def _begin(self, name: str) -> None:
+        from llm.conversation_archive import Imported
+
+        self._reports = (*self._reports, FileReport(name, imported=Imported()))
+
+    def _say_waiting(self, waiting: bool) -> None:
+        self._waits = waiting
 
     def _import(self, file: ImportFile) -> None:
         from llm.conversation_archive import Imported
 
-        report = FileReport(file.name, imported=Imported())
-        self._reports = (*self._reports, report)
+        report = self._reports[-1]
         try:
             result = read(file.data())
             report = self._told(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -544,6 +545,39 @@ def test_a_file_cut_short_brings_what_stands_before_the_cut(archive: Conversatio
     assert report.problems
     (report,) = imported(archive, ("x.json", data)).progress().files
     assert report.imported == Imported(added=1, known=2)
+
+
+def test_imports_take_turns_and_one_that_waits_says_so(archive: ConversationArchive) -> None:
+    reading, go_on = threading.Event(), threading.Event()
+    read: list[str] = []
+
+    def slow() -> bytes:
+        read.append("ann")
+        reading.set()
+        assert go_on.wait(LIMIT_S)
+        raise OSError("a fault doesn't keep the others waiting")
+
+    def quick() -> bytes:
+        read.append("bob")
+        return json.dumps(chatgpt("b")).encode()
+
+    first = ImportRun(archive, "ann", [ImportFile("a.json", slow), ImportFile("a2.json", slow)])
+    second = ImportRun(archive, "bob", [ImportFile("b.json", quick)])
+    first.start()
+    assert reading.wait(LIMIT_S)
+    assert not first.progress().waiting
+    second.start()
+    deadline_s = time.monotonic() + LIMIT_S
+    while not (progress := second.progress()).waiting and time.monotonic() < deadline_s:
+        second.wait(0.01)
+    assert (progress.waiting, [each.name for each in progress.files]) == (True, ["b.json"])
+    assert read == ["ann"]
+    go_on.set()
+    assert first.wait(LIMIT_S)
+    assert second.wait(LIMIT_S)
+    assert read == ["ann", "bob", "ann"], "one after the other, a file each"
+    assert not second.progress().waiting
+    assert archive.count("bob") == 1
 
 
 def test_a_database_that_goes_away_is_told_with_the_file(tmp_path: Path) -> None:
