@@ -178,14 +178,21 @@ def user_cookie(app: SignInApp, issued_s: float, **claims: object) -> dict[str, 
 def test_a_sign_in_is_over_after_thirty_days_also_in_a_session_that_stays_open(
     sign_in_app: SignInApp,
 ) -> None:
-    context = sign_in_app.browser()
-    end_s = int(time.time()) + 20
-    context.add_cookies([user_cookie(sign_in_app, end_s - SIGN_IN_LIFE_S)])
-    page = context.new_page()
-    page.goto(sign_in_app.address)
-    page.wait_for_selector(INPUT)
+    # Where the machine is so busy that it is over before the page is there: another, with more.
+    for rest_s in (10, 40, 160, 640):
+        context = sign_in_app.browser()
+        end_s = int(time.time()) + rest_s
+        context.add_cookies([user_cookie(sign_in_app, end_s - SIGN_IN_LIFE_S)])
+        page = context.new_page()
+        page.goto(sign_in_app.address)
+        page.wait_for_selector(f'{INPUT}, [class*="st-key-sign_in_"] button')
+        if page.locator(INPUT).count():
+            break
+        assert time.time() > end_s, "it counted as over before its end"
     expect(page.locator(SIDEBAR)).to_contain_text("Sign out")
-    page.wait_for_function("(end) => Date.now() > end", arg=end_s * 1000)
+    page.wait_for_function(
+        "(end) => Date.now() > end", arg=end_s * 1000, timeout=(rest_s + 30) * 1000
+    )
     page.locator(SIDEBAR).get_by_text("简体中文").click()
     expect_the_sign_in_screen(page, "zh")
 

@@ -39,6 +39,7 @@ def test_another_persons_conversation_cannot_be_read_listed_or_searched(
     search.fill(SECRET[:10])
     search.press("Enter")
     expect(bob.page.get_by_text("Nothing found")).to_be_visible()
+    assert any(b"what Bob asks" in frame for frame in received), "the page was not listened to"
     assert not any(SECRET.encode() in frame for frame in received)
     # What Bob did changed nothing of hers.
     ann.wait_until_done()
