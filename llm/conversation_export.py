@@ -18,11 +18,11 @@ from llm.conversation_json import error_to_json, params_to_json, receipt_to_json
 from llm.conversation_tree import ConversationState, Turn
 from llm.export_names import FileNames
 from llm.nested_markdown import nested, quoted
+from llm.served_values import keepable
 
 FORMAT = "steady-chat"
 VERSION = 1
 
-_HALF_CHARACTERS = re.compile("[\ud800-\udfff]")
 _MARKUP = re.compile(r"([\\`*_\[\]<>#&~$|])")
 _FINISHES = {"length": "finish-length", "abort": "finish-abort", "interrupted": "finish-abort"}
 
@@ -39,7 +39,7 @@ def to_json(states: Iterable[ConversationState]) -> Iterator[str]:
     for state in states:
         if state.head.deleted_s is None:
             text = json.dumps(_conversation(state), ensure_ascii=False, allow_nan=False)
-            yield separator + _HALF_CHARACTERS.sub("\ufffd", text)
+            yield separator + keepable(text)
             separator = ",\n"
     yield "\n]}\n"
 
@@ -69,7 +69,7 @@ def to_markdown(state: ConversationState, language: str = "en", zone: tzinfo = U
             told = say.say("export-error", reason=turn.error.sentence(say))
             blocks.append(quoted(_plain(told)))
     text = "\n\n".join(block for block in blocks if block) + "\n"
-    return _HALF_CHARACTERS.sub("\ufffd", text)
+    return keepable(text)
 
 
 def write_markdown_zip(

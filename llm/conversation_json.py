@@ -14,6 +14,7 @@ from typing import Any, get_args
 from llm import errors
 from llm.conversation_tree import Receipt
 from llm.errors import InternalError, LLMError, Reason
+from llm.served_values import told_count
 from llm.types import Finish, FinishReason, SamplingParams, Usage
 
 _DEEPEST = 8  # sentences within sentences; a file made on purpose could go on for ever
@@ -79,12 +80,14 @@ def receipt_from_json(values: object) -> Receipt | None:
         model=_text(values.get("model")),
         finish=Finish(
             reason,
-            Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))),
+            Usage(
+                told_count(usage.get("prompt_tokens")), told_count(usage.get("completion_tokens"))
+            ),
         ),
         server=_text(values.get("server")),
         ttft_s=_number(values.get("ttft_s")),
         tokens_per_s=_number(values.get("tokens_per_s")),
-        left_out=_count(values.get("left_out")) or 0,
+        left_out=told_count(values.get("left_out")) or 0,
         reasoning_s=_number(values.get("reasoning_s")),
     )
 
@@ -154,8 +157,3 @@ def _number(value: object) -> float | None:
         return float(value) if usable and math.isfinite(value) else None  # type: ignore[arg-type]
     except OverflowError:  # a whole number without end
         return None
-
-
-def _count(value: object) -> int | None:
-    whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-    return value if whole else None  # type: ignore[return-value]

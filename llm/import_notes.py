@@ -7,11 +7,12 @@ that can be kept, in every database too.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from llm.served_values import keepable
 
 MAX_TEXT_CHARS = 10_000_000
 """Of one question or answer; what is longer is cut, and that is said."""
@@ -20,8 +21,6 @@ MAX_NAME_CHARS = 200
 """Of a model's name and the like."""
 
 _LATEST_S = 253_402_300_799  # the end of the year 9999, where calendars stop
-_UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
-"""Half a character, which can't be written, and NUL, which PostgreSQL doesn't take."""
 
 
 @dataclass(slots=True)
@@ -43,7 +42,7 @@ class Notes:
         if len(value) > MAX_TEXT_CHARS:
             self.cut += 1
             value = value[:MAX_TEXT_CHARS]
-        return _UNKEEPABLE.sub("\ufffd", value)
+        return keepable(value)
 
 
 def name(value: object) -> str:
@@ -52,7 +51,7 @@ def name(value: object) -> str:
         value = str(value)
     if not isinstance(value, str):
         return ""
-    return _UNKEEPABLE.sub("\ufffd", value[:MAX_NAME_CHARS])
+    return keepable(value[:MAX_NAME_CHARS])
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -63,12 +62,6 @@ def mapping(value: object) -> Mapping[str, Any]:
 def sequence(value: object) -> Sequence[Any]:
     """The list; an empty one for all else."""
     return value if isinstance(value, list) else ()
-
-
-def count(value: object) -> int | None:
-    """How many; None where it isn't said."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-    return value if whole else None  # type: ignore[return-value]
 
 
 def duration_s(value: object) -> float | None:

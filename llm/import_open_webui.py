@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
-from llm.import_notes import Notes, count, duration_s, mapping, moment_s, name, sequence
+from llm.import_notes import Notes, duration_s, mapping, moment_s, name, sequence
 from llm.message_tree import MessageTree, Node
+from llm.served_values import told_count
 from llm.types import Usage
 
 _OPENING = re.compile(r'<details\s+type="(reasoning|tool_calls|code_interpreter)"')
@@ -110,7 +111,7 @@ def _node(key: str, message: Mapping[str, Any], notes: Notes) -> Node:
 
 
 def _first_count(values: Mapping[str, Any], *names: str) -> int | None:
-    told = (count(values.get(each)) for each in names)
+    told = (told_count(values.get(each)) for each in names)
     return next((each for each in told if each is not None), None)
 
 

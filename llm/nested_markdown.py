@@ -7,11 +7,11 @@ import re
 from markdown_it.token import Token
 
 from llm.markdown_grammar import parse_blocks
+from llm.served_values import keepable
 
 LOWEST_OWN = 2
 """The levels of headings that the document keeps for itself."""
 
-_UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
 _WHAT_FOLLOWS = "# Own\n\n$$\n\n\\]\n"
 """A heading, and what would end a formula that is still open."""
 _HTML_ENDS = (
@@ -34,7 +34,7 @@ def nested(source: str) -> str:
     Code is left as it is. What a text leaves open at its end (a fence, a comment, a formula) is
     closed, or else all that follows in the document would be part of it.
     """
-    text = _UNKEEPABLE.sub("\ufffd", source.replace("\r\n", "\n").replace("\r", "\n"))
+    text = keepable(source.replace("\r\n", "\n").replace("\r", "\n"))
     text = text.strip("\n").rstrip()
     if not text:
         return ""

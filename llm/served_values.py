@@ -1,9 +1,13 @@
-"""Numbers and texts that a server sends, taken only as far as they can be what they should be."""
+"""Numbers and texts from servers and files, taken as far as they can be what they should be."""
 
 from __future__ import annotations
 
+import re
+
 MOST = 10**12
 """More than any window or answer has; some name 10**30 where they mean "no limit"."""
+
+_UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def told_count(value: object) -> int | None:
@@ -16,3 +20,9 @@ def whole_text(text: str) -> str:
     if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+
+
+def keepable(text: str) -> str:
+    """As every file and database takes it, with U+FFFD for what they don't: half a character can't
+    be written as UTF-8, and PostgreSQL has no NUL."""
+    return _UNKEEPABLE.sub("\ufffd", text)
