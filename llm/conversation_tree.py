@@ -8,7 +8,6 @@ beside the old one, and what was deleted is only marked.
 from __future__ import annotations
 
 import re
-import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

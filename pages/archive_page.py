@@ -161,7 +161,8 @@ def _follow(run: ImportRun, place: DeltaGenerator) -> None:
     while not run.wait(LOOK_S):
         progress = run.progress()
         if progress != shown and progress.files:
-            place.progress(progress.share, _step(progress.files[-1]))
+            step = say("archive-waiting") if progress.waiting else _step(progress.files[-1])
+            place.progress(progress.share, step)
             shown = progress
         yield_to_rerun()
     st.rerun()

@@ -304,6 +304,7 @@ setup-value = Value
 
 ## Conversations, all together
 page-archive = Conversations
+archive-waiting = Waiting for another import to end…
 archive-export = Export
 archive-count = { $count ->
     [0] There are no conversations yet.

@@ -288,6 +288,7 @@ setup-value = 值
 
 ## Conversations, all together
 page-archive = 对话管理
+archive-waiting = 正在等待另一个导入完成…
 archive-export = 导出
 archive-count = { $count ->
     [0] 还没有对话。
