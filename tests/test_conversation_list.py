@@ -309,3 +309,14 @@ def test_trouble_with_the_database_is_said_once_and_goes_away(tmp_path: Path) ->
         time.sleep(0.05)
     app.run()
     assert not app.warning
+
+
+def test_a_time_zone_that_nobody_knows_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(st.context), "timezone", property(lambda _: "Etc/Unknown"))
+    monkeypatch.setattr(type(st.context), "timezone_offset", property(lambda _: -480))
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)  # 08:00 UTC
+    key = keep("What time is it?")
+    app = open_(page().run(), key)
+    assert not app.exception
+    told = [each.proto.body for each in app.get("html")]
+    assert any('title="2027-01-15 16:00"' in html for html in told)

@@ -12,9 +12,9 @@ from llm.conversation_export import to_json, to_markdown
 from llm.conversation_tree import ConversationKey, ConversationState
 from llm.export_names import file_name
 from ui import resources
-from ui.browser_time import zone
 from ui.language import say, words
 from ui.note import copy
+from ui.time_zone import time_zone
 
 
 def draw_export_menu(place: DeltaGenerator, state: ConversationState) -> None:
@@ -24,7 +24,7 @@ def draw_export_menu(place: DeltaGenerator, state: ConversationState) -> None:
         place: an empty placeholder.
     """
     name = file_name(state.head.title) or say("export-untitled")
-    key, language, where = state.head.key, words().language, zone()
+    key, language, where = state.head.key, words().language, time_zone()
     with (
         place.container(key="export"),
         st.popover(say("export-menu"), icon=":material/ios_share:", type="tertiary"),

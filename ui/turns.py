@@ -12,11 +12,11 @@ from llm.conversation_tree import ConversationKey, Turn
 from llm.plain_markdown import plain
 from ui import resources
 from ui.answer_view import AnswerView, finished_blocks
-from ui.browser_time import moment
 from ui.language import say, say_error
 from ui.question_edit import draw_question_edit, is_edited
 from ui.reasoning_view import ReasoningView
 from ui.receipt_line import receipt_line
+from ui.time_zone import moment
 from ui.turn_actions import draw_menu, draw_variants, other_variants
 
 LONG_QUESTION_CHARS = 3000
