@@ -311,6 +311,25 @@ def test_trouble_with_the_database_is_said_once_and_goes_away(tmp_path: Path) ->
     assert not app.warning
 
 
+def test_one_conversation_that_the_database_refuses_is_said_where_it_is_shown(
+    tmp_path: Path,
+) -> None:
+    key, other = keep("refused"), keep("fine")
+    app = open_(page().run(), key)
+    assert not app.warning
+    with sqlite3.connect(tmp_path / "kept.sqlite3") as database:
+        database.execute(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON conversations "
+            f"WHEN NEW.conversation_id = '{key.conversation_id}' "
+            "BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    database.close()
+    resources.chat().pin(key, True)
+    app.run()
+    assert "refused what should be saved" in app.warning[0].value
+    assert not open_(app, other).warning
+
+
 def test_a_time_zone_that_nobody_knows_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(st.context), "timezone", property(lambda _: "Etc/Unknown"))
     monkeypatch.setattr(type(st.context), "timezone_offset", property(lambda _: -480))

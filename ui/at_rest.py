@@ -36,7 +36,7 @@ class Seen:
         listed: the list's conversations, and one more where there are more.
         answering: in which of them an answer is under way.
         turns: the present conversation's: their ids, states, and whether they are deleted.
-        trouble: why nothing can be saved; "" while all is well.
+        trouble: why nothing, or not the present conversation, can be saved; None while all is well.
         today: by the reader's calendar.
     """
 
@@ -65,7 +65,7 @@ def see(here: ConversationKey) -> Seen:
         turns=tuple((t.turn_id, t.state, t.deleted_s) for t in state.turns.values())
         if state
         else (),
-        trouble=chat.store.trouble,
+        trouble=chat.store.trouble_with(here),
         today=day_of(time.time(), time_zone()),
     )
 
