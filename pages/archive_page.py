@@ -21,10 +21,11 @@ from llm.plain_markdown import plain
 from llm.types import Backend
 from ui import resources
 from ui.backend_status import StatusPlace, watch
+from ui.callback import callback
 from ui.inline_code import inline_code
 from ui.language import say, say_error, words
 from ui.live_answer import yield_to_rerun
-from ui.owner import by_who_is_here, owner
+from ui.owner import owner, while_signed_in
 from ui.time_zone import time_zone
 
 LOOK_S = 0.2
@@ -71,7 +72,7 @@ def _draw_export(count: int) -> None:
         # Made when it is asked for, outside of the script's runs.
         st.download_button(
             say("archive-json"),
-            partial(json_file, archive, mine),
+            while_signed_in(partial(json_file, archive, mine)),
             file_name=f"{name}.json",
             mime="application/json",
             key="export_json",
@@ -82,7 +83,7 @@ def _draw_export(count: int) -> None:
         )
         st.download_button(
             say("archive-markdown"),
-            partial(markdown_file, archive, mine, words().language, time_zone()),
+            while_signed_in(partial(markdown_file, archive, mine, words().language, time_zone())),
             file_name=f"{name}.zip",
             mime="application/zip",
             key="export_markdown",
@@ -120,7 +121,7 @@ def _draw_import(run: ImportRun | None) -> DeltaGenerator:
             say("archive-import-begin", count=len(uploaded)),
             key="import_begin",
             type="primary",
-            on_click=_begin,
+            on_click=callback(_begin),
             args=(key,),
         )
     report_place = st.empty()
@@ -146,13 +147,12 @@ def _upload_words() -> str:
     return f"<style>{' '.join(rules)}</style>"
 
 
-@by_who_is_here
 def _begin(key: str) -> None:
     files = [ImportFile(each.name, each.getvalue) for each in st.session_state[key]]
     run = ImportRun(resources.archive(), owner(), files)
-    run.start()
-    st.session_state[_RUN] = run
+    st.session_state[_RUN] = run  # before it begins, or one might begin that nobody is told of
     st.session_state[_UPLOADS] += 1  # the field is empty again
+    run.start()
 
 
 def _follow(run: ImportRun, place: DeltaGenerator) -> None:
@@ -190,7 +190,7 @@ def _draw_report(progress: ImportProgress) -> None:
         st.html(_table(rows[:PROBLEMS_SHOWN]))
     if len(rows) > PROBLEMS_SHOWN:
         st.caption(say("archive-problem-more", count=len(rows) - PROBLEMS_SHOWN))
-    st.button(say("archive-report-close"), key="import_close", on_click=_close_report)
+    st.button(say("archive-report-close"), key="import_close", on_click=callback(_close_report))
 
 
 def _box(report: FileReport) -> Callable[[str], object]:
@@ -259,7 +259,9 @@ def _draw_deleted() -> None:
     for head in heads[:shown]:
         _draw_deleted_one(head)
     if len(heads) > shown:
-        st.button(say("archive-more"), key="deleted_more", on_click=_show_more, type="tertiary")
+        st.button(
+            say("archive-more"), key="deleted_more", on_click=callback(_show_more), type="tertiary"
+        )
 
 
 def _draw_deleted_one(head: Conversation) -> None:
@@ -275,7 +277,7 @@ def _draw_deleted_one(head: Conversation) -> None:
             say("archive-restore"),
             key=f"restore-{name}",
             icon=":material/restore_from_trash:",
-            on_click=_restore,
+            on_click=callback(_restore),
             args=(head.key,),
         )
         with st.popover(say("archive-for-good"), icon=":material/delete_forever:"):
@@ -284,17 +286,15 @@ def _draw_deleted_one(head: Conversation) -> None:
                 say("archive-for-good"),
                 key=f"for-good-{name}",
                 type="primary",
-                on_click=_delete_for_good,
+                on_click=callback(_delete_for_good),
                 args=(head.key,),
             )
 
 
-@by_who_is_here
 def _restore(key: ConversationKey) -> None:
     _do(lambda: resources.chat().restore(key))
 
 
-@by_who_is_here
 def _delete_for_good(key: ConversationKey) -> None:
     _do(lambda: resources.archive().delete_for_good(key))
 

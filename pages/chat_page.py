@@ -15,6 +15,7 @@ from ui import resources
 from ui.answer_view import AnswerView
 from ui.asking import ask, ask_again, ask_again_without, go_on
 from ui.backend_status import StatusPlace, draw_phases, watch
+from ui.callback import callback, undisturbed
 from ui.context_meter import draw_context_meter, keep_context_meter
 from ui.conversation_id import conversation, was_lost
 from ui.export_menu import draw_export_menu
@@ -170,7 +171,7 @@ def _draw_history(
     first = _first_shown(len(turns), at_rest=at_rest)
     if first:
         earlier_place.button(
-            say("chat-earlier", turns=first), key="earlier", on_click=_show_earlier
+            say("chat-earlier", turns=first), key="earlier", on_click=callback(_show_earlier)
         )
     shown = turns[first:]
     forget_blocks_except(shown)
@@ -210,16 +211,21 @@ def _draw_bottom(
     """
     with st.bottom:
         note_place, stop_place = st.empty(), st.empty()
-        if "refused_question" in st.session_state:
-            st.session_state.question = st.session_state.pop("refused_question")
-        # Its value as well: a tab whose connection was lost asks in a session that has drawn
-        # nothing yet and so knows no callback.
-        question = st.chat_input(
-            say("chat-input"), key="question", on_submit=_ask_what_was_sent, args=(here,)
-        )
+        with undisturbed():
+            if "refused_question" in st.session_state:
+                st.session_state.question = st.session_state.pop("refused_question")
+            # Its value as well: a tab whose connection was lost asks in a session that has drawn
+            # nothing yet and so knows no callback.
+            question = st.chat_input(
+                say("chat-input"),
+                key="question",
+                on_submit=callback(_ask_what_was_sent),
+                args=(here,),
+            )
+            if question:
+                ask(here, question)
         context_place = st.empty()
     if question:
-        ask(here, question)
         st.rerun()
     draw_note(note_place, here, undo_stands=empty)
     if running_turn is None:
@@ -231,7 +237,7 @@ def _draw_bottom(
         say("chat-stop"),
         key="stop",
         icon=":material/stop_circle:",
-        on_click=resources.chat().stop,
+        on_click=callback(resources.chat().stop),
         args=(here, running_turn),
     )
     if elsewhere:
@@ -261,7 +267,7 @@ def _offer_another_try(place: DeltaGenerator, here: ConversationKey, turn: Turn)
                 say("turn-continue"),
                 key="go_on",
                 icon=":material/play_arrow:",
-                on_click=go_on,
+                on_click=callback(go_on),
                 args=(
                     here,
                     turn.turn_id,
@@ -272,7 +278,7 @@ def _offer_another_try(place: DeltaGenerator, here: ConversationKey, turn: Turn)
                 say("chat-ask-again-without", parameter=", ".join(refused)),
                 key="ask_again_without",
                 icon=":material/refresh:",
-                on_click=ask_again_without,
+                on_click=callback(ask_again_without),
                 args=(here, turn.turn_id, refused),
             )
         if turn.error is not None or was_interrupted(turn):
@@ -280,7 +286,7 @@ def _offer_another_try(place: DeltaGenerator, here: ConversationKey, turn: Turn)
                 say("chat-ask-again"),
                 key="ask_again",
                 icon=None if refused else ":material/refresh:",
-                on_click=ask_again,
+                on_click=callback(ask_again),
                 args=(
                     here,
                     turn.turn_id,

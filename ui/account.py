@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ui.callback import callback
 from ui.language import say
 from ui.owner import is_signed_in, name, sign_out
 from ui.tabs import SIGNING_OUT, listen_for_sign_out
@@ -19,7 +20,7 @@ def draw_account() -> None:
         say("sign-out"),
         key="sign_out",
         icon=":material/logout:",
-        on_click=_leave,
+        on_click=callback(_leave),
         width="stretch",
     )
     listen_for_sign_out()

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from ui.callback import callback
+
 _JS = """
 export default function ({ data, parentElement, setTriggerValue }) {
   // Drawn anew by every run: once is enough.
@@ -55,4 +57,4 @@ def put_on_clipboard(text: str, mark: str, done: str, refused: Callable[[], None
         refused: called before the next run where the browser doesn't let the page.
     """
     data = {"text": text, "mark": mark, "done": done}
-    _component()(key="clipboard_text", data=data, height=0, on_refused_change=refused)
+    _component()(key="clipboard_text", data=data, height=0, on_refused_change=callback(refused))

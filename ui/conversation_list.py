@@ -15,10 +15,11 @@ from llm.conversation_tree import MAX_TITLE_CHARS, Conversation, ConversationKey
 from llm.literal_markdown import literal
 from ui import resources
 from ui.at_rest import SHOWN, Seen
+from ui.callback import callback
 from ui.conversation_id import conversation, new_conversation, open_conversation
 from ui.language import say, words
 from ui.list_keys import mount_list_keys
-from ui.owner import by_who_is_here, owner
+from ui.owner import owner
 from ui.time_zone import time_zone
 
 MOST_FOUND = 20
@@ -38,7 +39,7 @@ def draw_conversation_list(seen: Seen) -> None:
             say("list-new"),
             key="new_chat",
             icon=":material/edit_square:",
-            on_click=_new,
+            on_click=callback(_new),
             width="stretch",
         )
         query = st.text_input(
@@ -78,7 +79,11 @@ def _draw_days(seen: Seen) -> int:
     if len(seen.listed) <= len(shown):
         return drawn
     st.button(
-        say("list-more"), key="list_more", on_click=_show_more, type="tertiary", width="stretch"
+        say("list-more"),
+        key="list_more",
+        on_click=callback(_show_more),
+        type="tertiary",
+        width="stretch",
     )
     return drawn + 1
 
@@ -100,7 +105,7 @@ def _draw_row(head: Conversation, seen: Seen) -> int:
             key=_TITLE,
             max_chars=MAX_TITLE_CHARS,
             label_visibility="collapsed",
-            on_change=_rename,
+            on_change=callback(_rename),
             args=(head.key,),
         )
         st.empty()
@@ -108,7 +113,7 @@ def _draw_row(head: Conversation, seen: Seen) -> int:
     st.button(
         literal(head.title) or say("list-untitled"),
         key=f"open-{name}",
-        on_click=_open,
+        on_click=callback(_open),
         args=(name,),
         icon=":material/pending:" if head.key in seen.answering else None,
         type="secondary" if head.key == seen.here else "tertiary",
@@ -120,7 +125,7 @@ def _draw_row(head: Conversation, seen: Seen) -> int:
         ("rename", "unpin" if head.pinned else "pin", "delete"),
         key=f"menu-{name}",
         format_func=lambda action: say(f"list-{action}"),
-        on_click=_act,
+        on_click=callback(_act),
         args=(head,),
         icon=":material/more_horiz:",
         type="tertiary",
@@ -164,7 +169,7 @@ def _draw_undo(place: DeltaGenerator) -> None:
             say("list-undo", title=title),
             key="undo_delete",
             icon=":material/undo:",
-            on_click=_undo,
+            on_click=callback(_undo),
             args=(deleted.key,),
             width="stretch",
             wrap=False,
@@ -180,19 +185,16 @@ def _next_action() -> None:
     _leave_renaming()
 
 
-@by_who_is_here
 def _new() -> None:
     _next_action()
     new_conversation()
 
 
-@by_who_is_here
 def _open(conversation_id: str) -> None:
     _next_action()
     open_conversation(conversation_id)
 
 
-@by_who_is_here
 def _act(head: Conversation) -> None:
     action = st.session_state[f"menu-{head.key.conversation_id}"]
     chat = resources.chat()
@@ -209,7 +211,6 @@ def _act(head: Conversation) -> None:
         chat.pin(head.key, action == "pin")
 
 
-@by_who_is_here
 def _rename(key: ConversationKey) -> None:
     # A field that was left with Escape may say what was typed in it all the same, as it goes.
     if _is_renamed(key):
@@ -217,18 +218,15 @@ def _rename(key: ConversationKey) -> None:
         _next_action()
 
 
-@by_who_is_here
 def _leave_renaming() -> None:
     st.session_state.pop(_RENAMING, None)
 
 
-@by_who_is_here
 def _undo(key: ConversationKey) -> None:
     _next_action()
     resources.chat().restore(key)
 
 
-@by_who_is_here
 def _show_more() -> None:
     _next_action()
     st.session_state.list_shown += SHOWN

@@ -12,8 +12,10 @@ from llm.conversation_export import to_json, to_markdown
 from llm.conversation_tree import ConversationKey, ConversationState
 from llm.export_names import file_name
 from ui import resources
+from ui.callback import callback
 from ui.language import say, words
 from ui.note import copy
+from ui.owner import while_signed_in
 from ui.time_zone import time_zone
 
 
@@ -34,7 +36,7 @@ def draw_export_menu(place: DeltaGenerator, state: ConversationState) -> None:
             key="export_copy",
             icon=":material/content_copy:",
             type="tertiary",
-            on_click=_copy,
+            on_click=callback(_copy),
             args=(key, language, where),
         )
         _download("markdown", f"{name}.md", "text/markdown", lambda: _md(key, language, where))
@@ -44,7 +46,7 @@ def draw_export_menu(place: DeltaGenerator, state: ConversationState) -> None:
 def _download(kind: str, name: str, mime: str, make: Callable[[], str]) -> None:
     st.download_button(
         say(f"export-{kind}"),
-        make,
+        while_signed_in(make),
         name,
         mime,
         key=f"export_{kind}",

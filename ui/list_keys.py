@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from ui.callback import callback
+
 _JS = """
 const NARROW_PX = 768;  // below this Streamlit lays the sidebar over the page
 
@@ -75,5 +77,5 @@ def mount_list_keys(
             key="list_keys_component",
             data={"opened": opened, "renaming": renaming, "title": title},
             height=0,
-            on_leave_change=on_leave,
+            on_leave_change=callback(on_leave),
         )

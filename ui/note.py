@@ -15,6 +15,7 @@ from llm.conversation_tree import ConversationKey
 from llm.errors import LLMError
 from llm.plain_markdown import plain
 from ui import resources
+from ui.callback import callback
 from ui.clipboard import new_mark, put_on_clipboard
 from ui.language import say, say_error
 
@@ -85,7 +86,12 @@ def draw_note(place: DeltaGenerator, here: ConversationKey, *, undo_stands: bool
                 st.caption(say("copy-by-hand"))
                 height = BY_HAND_PX if len(text) > BY_HAND_CHARS else "content"
                 st.code(text, language=None, wrap_lines=True, height=height)
-                st.button(say("copy-close"), key="copy_close", on_click=put_note, args=(here, None))
+                st.button(
+                    say("copy-close"),
+                    key="copy_close",
+                    on_click=callback(put_note),
+                    args=(here, None),
+                )
         case Copied(text, mark):
             with place.container(key="clipboard"):
                 put_on_clipboard(text, mark, say("copy-done"), partial(_refused, here))
@@ -98,7 +104,7 @@ def draw_undo(here: ConversationKey, deleted_s: float) -> None:
         key="undo",
         icon=":material/undo:",
         type="tertiary",
-        on_click=_bring_back,
+        on_click=callback(_bring_back),
         args=(here, deleted_s),
     )
 

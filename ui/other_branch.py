@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from llm.conversation_tree import ConversationKey
 from ui import resources
+from ui.callback import callback
 from ui.language import say
 
 LOOK_S = 0.5
@@ -23,7 +24,7 @@ def draw_way_there(place: DeltaGenerator, here: ConversationKey, running_turn: s
         say("branch-show"),
         key="show_running",
         type="tertiary",
-        on_click=resources.chat().show,
+        on_click=callback(resources.chat().show),
         args=(here, running_turn),
     )
 

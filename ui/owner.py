@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 
@@ -21,6 +21,7 @@ from llm.errors import NotSignedInError
 from llm.sign_in_setup import read_providers, reading_secrets_failed
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 LOCAL = "local"
 """The one owner where no sign-in is set up."""
@@ -85,13 +86,19 @@ def needs_sign_in() -> bool:
     return bool(providers()) and not _is_signed_in()
 
 
-def by_who_is_here(callback: Callable[P, None]) -> Callable[P, None]:
-    """A callback that does nothing once a sign-in is over; the run that follows asks for it."""
+def while_signed_in(make: Callable[P, T]) -> Callable[P, T]:
+    """The same for whoever is here, until this sign-in is over; on any thread.
 
-    @wraps(callback)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        if not needs_sign_in():
-            callback(*args, **kwargs)
+    Raises:
+        NotSignedInError: it is over; when called.
+    """
+    user = st.user.to_dict() if providers() else None
+
+    @wraps(make)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        if user is not None and not _counts(user):
+            raise NotSignedInError
+        return make(*args, **kwargs)
 
     return guarded
 
@@ -121,7 +128,10 @@ def sign_out() -> None:
 
 
 def _is_signed_in() -> bool:
-    user: Mapping[str, Any] = st.user.to_dict()
+    return _counts(st.user.to_dict())
+
+
+def _counts(user: Mapping[str, Any]) -> bool:
     named = [user.get(claim) for claim in ("iss", "sub")]
     issued_s = user.get("iat")
     return (

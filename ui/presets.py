@@ -14,8 +14,9 @@ from llm.plain_markdown import plain
 from llm.presets import MAX_NAME_CHARS, Preset
 from llm.types import SamplingParams
 from ui import resources
+from ui.callback import callback
 from ui.language import say, say_error
-from ui.owner import by_who_is_here, owner
+from ui.owner import owner
 
 LOOK_S = 2.0
 """How old the list may be: another tab may have changed it."""
@@ -104,7 +105,7 @@ def draw_presets(controls: Controls) -> None:
             [_NONE, *names],
             key=_PICK,
             format_func=lambda preset_id: names.get(preset_id) or say("preset-none"),
-            on_change=_picked_another,
+            on_change=callback(_picked_another),
             args=(controls,),
         )
         with st.popover(say("preset-manage")):
@@ -115,7 +116,7 @@ def draw_presets(controls: Controls) -> None:
             say("preset-undo"),
             key="preset_undo",
             icon=":material/undo:",
-            on_click=_undo,
+            on_click=callback(_undo),
             width="stretch",
         )
     trouble = st.session_state.get(_TROUBLE) or known.trouble
@@ -153,7 +154,7 @@ def _button(
         say(f"preset-{what}"),
         key=f"preset_{what}",
         icon=icon,
-        on_click=action,
+        on_click=callback(action),
         args=args,
         type="tertiary",
     )
@@ -162,14 +163,12 @@ def _button(
 # -- what the clicks do: before the script runs, so that it draws what has become of them --
 
 
-@by_who_is_here
 def _picked_another(controls: Controls) -> None:
     wanted = st.session_state[_PICK]
     _forget_last()
     _take(next((each for each in _known().presets if each.preset_id == wanted), None), controls)
 
 
-@by_who_is_here
 def _save_new(controls: Controls) -> None:
     def save() -> None:
         asked = controls.read()
@@ -179,7 +178,6 @@ def _save_new(controls: Controls) -> None:
     _do(save)
 
 
-@by_who_is_here
 def _update(controls: Controls) -> None:
     def save() -> None:
         if (present := picked()) is not None:
@@ -190,13 +188,11 @@ def _update(controls: Controls) -> None:
     _do(save)
 
 
-@by_who_is_here
 def _revert(controls: Controls) -> None:
     _forget_last()
     _take(picked(), controls)
 
 
-@by_who_is_here
 def _rename() -> None:
     def save() -> None:
         if (present := picked()) is not None:
@@ -206,7 +202,6 @@ def _rename() -> None:
     _do(save)
 
 
-@by_who_is_here
 def _flip() -> None:
     """Make the picked one the default, or have none."""
 
@@ -218,7 +213,6 @@ def _flip() -> None:
     _do(make)
 
 
-@by_who_is_here
 def _delete() -> None:
     def delete() -> None:
         if (present := picked()) is not None:
@@ -229,7 +223,6 @@ def _delete() -> None:
     _do(delete)
 
 
-@by_who_is_here
 def _undo() -> None:
     deleted: Preset = st.session_state[_DELETED]
     _do(lambda: _pick(resources.presets().save(owner(), deleted)))

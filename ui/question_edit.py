@@ -6,6 +6,7 @@ import streamlit as st
 
 from llm.conversation_tree import ConversationKey, Turn
 from ui.asking import ask_again
+from ui.callback import callback
 from ui.language import say
 
 _KEY = "edited"
@@ -42,13 +43,13 @@ def draw_question_edit(here: ConversationKey, turn: Turn, *, long: bool) -> None
                 say("edit-save"),
                 key=f"edit-save-{turn.turn_id}",
                 type="primary",
-                on_click=_save,
+                on_click=callback(_save),
                 args=(here, turn.turn_id),
             )
             st.form_submit_button(
                 say("edit-cancel"),
                 key=f"edit-cancel-{turn.turn_id}",
-                on_click=edit_question,
+                on_click=callback(edit_question),
                 args=("",),
             )
 

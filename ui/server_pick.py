@@ -13,6 +13,7 @@ from llm.plain_markdown import plain
 from llm.server_state import spoken
 from ui import resources
 from ui.backend_status import StatusPlace, dot, phase_word
+from ui.callback import callback
 from ui.language import say
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def draw_pick(pick_place: DeltaGenerator, status_place: DeltaGenerator) -> Statu
     # Set anew each time: the widget's own memory ends when another kind of backend is chosen.
     st.session_state[_KEY] = _present(options)
     pick_place.selectbox(
-        say("sidebar-model"), options, key=_KEY, format_func=_label, on_change=_keep
+        say("sidebar-model"), options, key=_KEY, format_func=_label, on_change=callback(_keep)
     )
     place = StatusPlace(
         status_place, lambda: _states(servers), drawn_with=lambda: _options(servers)

@@ -27,6 +27,7 @@ from ui import resources
 from ui.account import draw_account
 from ui.at_rest import Seen, look_at_rest, look_meanwhile
 from ui.backend_status import StatusPlace, short_status
+from ui.callback import callback
 from ui.conversation_list import draw_conversation_list
 from ui.language import KEY as LANGUAGE_KEY
 from ui.language import first_language, say, say_error
@@ -227,7 +228,7 @@ def draw_sidebar(
             key="backend",
             format_func=lambda name: say(f"backend-{name}"),
             horizontal=True,
-            on_change=_follow_temperature,
+            on_change=callback(_follow_temperature),
             args=(settings,),
         )
         # Places of their own, filled or not: while a run goes on, Streamlit leaves what it isn't
@@ -249,7 +250,9 @@ def draw_sidebar(
             with retry_place.container():
                 if (error := backend.status().error) is not None:
                     st.caption(plain(say_error(error)))
-                st.button(say("sidebar-retry"), on_click=backend.prepare, key="prepare_again")
+                st.button(
+                    say("sidebar-retry"), on_click=callback(backend.prepare), key="prepare_again"
+                )
 
         draw_presets(_controls(settings))
         st.text_area(
@@ -367,7 +370,7 @@ def _clear_history(here: ConversationKey) -> None:
             say("clear-yes"),
             key="clear_yes",
             type="primary",
-            on_click=resources.chat().clear,
+            on_click=callback(resources.chat().clear),
             args=(here,),
             width="stretch",
         )

@@ -13,6 +13,7 @@ import streamlit as st
 from llm.conversation_tree import ConversationKey, Turn
 from ui import resources
 from ui.asking import ask_again, go_on
+from ui.callback import callback
 from ui.language import say
 from ui.note import Deleted, copy, put_note
 from ui.question_edit import edit_question
@@ -40,7 +41,7 @@ def draw_variants(here: ConversationKey, turn: Turn, variants: Sequence[str]) ->
         icon=":material/chevron_left:",
         type="tertiary",
         disabled=before == at,
-        on_click=_show,
+        on_click=callback(_show),
         args=(here, variants[before]),
     )
     st.caption(f"{at + 1}/{count}", width="content")
@@ -50,7 +51,7 @@ def draw_variants(here: ConversationKey, turn: Turn, variants: Sequence[str]) ->
         icon=":material/chevron_right:",
         type="tertiary",
         disabled=after == at,
-        on_click=_show,
+        on_click=callback(_show),
         args=(here, variants[after]),
     )
 
@@ -64,7 +65,7 @@ def draw_menu(here: ConversationKey, turn: Turn) -> None:
         icon=":material/more_horiz:",
         type="tertiary",
         format_func=_label,
-        on_click=_chosen,
+        on_click=callback(_chosen),
         args=(here, turn),
     )
 

@@ -12,6 +12,7 @@ from llm.conversation_tree import ConversationKey, Turn
 from llm.plain_markdown import plain
 from ui import resources
 from ui.answer_view import AnswerView, finished_blocks
+from ui.callback import callback
 from ui.language import say, say_error
 from ui.question_edit import draw_question_edit, is_edited
 from ui.reasoning_view import ReasoningView
@@ -41,7 +42,7 @@ def draw_question(here: ConversationKey, turn: Turn, variants: Sequence[str]) ->
                 st.button(
                     say("question-withdraw"),
                     key=f"withdraw-{turn.turn_id}",
-                    on_click=resources.chat().withdraw,
+                    on_click=callback(resources.chat().withdraw),
                     args=(here, turn.turn_id),
                     type="tertiary",
                 )
