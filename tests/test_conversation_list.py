@@ -13,10 +13,11 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from llm.conversation_access import SearchHit
 from llm.conversation_tree import Conversation, ConversationKey, Receipt, Turn, add_turn
 from llm.literal_markdown import literal
 from llm.types import Finish, SamplingParams
-from ui import resources
+from ui import conversation_list, resources
 
 ROOT = Path(__file__).parents[1]
 DAY_S = 86_400.0
@@ -328,6 +329,35 @@ def test_one_conversation_that_the_database_refuses_is_said_where_it_is_shown(
     app.run()
     assert "refused what should be saved" in app.warning[0].value
     assert not open_(app, other).warning
+
+
+def test_what_was_found_isnt_looked_up_by_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, looked = resources.chat().store, []
+    search = store.search
+
+    def counted(owner: str, query: str, limit: int) -> list[SearchHit]:
+        looked.append(query)
+        return search(owner, query, limit)
+
+    monkeypatch.setattr(store, "search", counted)
+    monkeypatch.setattr(conversation_list, "FOUND_S", 3600.0)
+    old = keep("An old teapot", ago_s=90 * DAY_S)
+    for number in range(25):  # more than are listed
+        keep(f"Number {number}")
+    app = page().run()
+    app.text_input(key="search").set_value("teapot").run()
+    app.run()
+    app.run()
+    assert looked == ["teapot"]
+    assert titles(app) == ["An old teapot"]
+    app.menu_button(key=f"menu-{old.conversation_id}").click("rename").run()
+    app.text_input(key="new_title").set_value("Another teapot").run()
+    assert titles(app) == ["Another teapot"]
+    looked.clear()
+    keep("A new teapot")
+    app.run()
+    assert looked == ["teapot"]
+    assert set(titles(app)) == {"Another teapot", "A new teapot"}
 
 
 def test_a_time_zone_that_nobody_knows_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

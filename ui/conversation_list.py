@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import time
+from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -26,7 +27,11 @@ MOST_FOUND = 20
 SEARCH_PAUSE = "300ms"
 """How long somebody who types must have paused to be shown what was found."""
 
+FOUND_S = 10.0
+"""How old what was found may be: another tab may have changed one that isn't listed."""
+
 _SEARCH = "search"
+_FOUND = "found"
 _RENAMING = "renaming"
 _TITLE = "new_title"
 _DELETED = "deleted_last"
@@ -89,11 +94,36 @@ def _draw_days(seen: Seen) -> int:
 
 
 def _draw_found(seen: Seen, query: str) -> int:
-    hits = resources.chat().store.search(owner(), query, MOST_FOUND)
+    hits = _found(seen, query)
     if not hits:
         st.caption(say("list-nothing-found"))
         return 1
     return sum(_draw_row(hit.head, seen) + _draw_snippet(hit, query) for hit in hits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found last."""
+
+    query: str
+    seen: Seen
+    until_s: float
+    hits: tuple[SearchHit, ...]
+
+
+def _found(seen: Seen, query: str) -> tuple[SearchHit, ...]:
+    """Not looked up by every run, which takes its time: while an answer runs, runs are many."""
+    found = st.session_state.get(_FOUND)
+    if (
+        not isinstance(found, _Found)
+        or (found.query, found.seen.here.owner) != (query, owner())
+        or not found.seen.same(seen)
+        or time.monotonic() >= found.until_s
+    ):
+        hits = resources.chat().store.search(owner(), query, MOST_FOUND)
+        found = _Found(query, seen, time.monotonic() + FOUND_S, tuple(hits))
+        st.session_state[_FOUND] = found
+    return found.hits
 
 
 def _draw_row(head: Conversation, seen: Seen) -> int:
@@ -180,8 +210,12 @@ def _draw_undo(place: DeltaGenerator) -> None:
 
 
 def _next_action() -> None:
-    """Whatever is done next, what was deleted before stays deleted, and no title is half typed."""
+    """Whatever is done next, what was deleted before stays deleted, and no title is half typed.
+
+    What was found is looked up again: it may say something else then.
+    """
     st.session_state.pop(_DELETED, None)
+    st.session_state.pop(_FOUND, None)
     _leave_renaming()
 
 
