@@ -15,8 +15,8 @@ from ui.callback import callback
 
 _JS = """
 export default function ({ data, parentElement, setTriggerValue }) {
-  // Drawn anew by every run: once is enough.
-  if (window.__steadyCopied === data.mark) return;
+  // Drawn anew by every run: once is enough. It comes without its text once that is known here.
+  if (!data.text || window.__steadyCopied === data.mark) return;
   window.__steadyCopied = data.mark;
   const note = parentElement.querySelector('[role="status"]');
   const write = async () => navigator.clipboard.writeText(data.text);
@@ -24,6 +24,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     () => {
       note.textContent = data.done;
       setTimeout(() => { note.textContent = ''; }, 2500);
+      setTriggerValue('copied', data.mark);
     },
     () => setTriggerValue('refused', data.mark),
   );
@@ -49,12 +50,22 @@ def new_mark() -> str:
     return secrets.token_hex(8)
 
 
-def put_on_clipboard(text: str, mark: str, done: str, refused: Callable[[], None]) -> None:
+def put_on_clipboard(
+    text: str, mark: str, done: str, copied: Callable[[], None], refused: Callable[[], None]
+) -> None:
     """Have the browser copy a text, once for each mark.
 
     Args:
+        text: "" once it is copied, and needn't be sent again by every run.
         done: what is said then.
+        copied: called before the next run once the browser has it.
         refused: called before the next run where the browser doesn't let the page.
     """
     data = {"text": text, "mark": mark, "done": done}
-    _component()(key="clipboard_text", data=data, height=0, on_refused_change=callback(refused))
+    _component()(
+        key="clipboard_text",
+        data=data,
+        height=0,
+        on_copied_change=callback(copied),
+        on_refused_change=callback(refused),
+    )

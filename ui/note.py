@@ -45,6 +45,7 @@ class Copied:
     """A text for the clipboard.
 
     Args:
+        text: "" once it is there.
         mark: another for every copy, so that the same text can be copied twice.
         by_hand: whether the browser has refused.
     """
@@ -94,7 +95,13 @@ def draw_note(place: DeltaGenerator, here: ConversationKey, *, undo_stands: bool
                 )
         case Copied(text, mark):
             with place.container(key="clipboard"):
-                put_on_clipboard(text, mark, say("copy-done"), partial(_refused, here))
+                put_on_clipboard(
+                    text,
+                    mark,
+                    say("copy-done"),
+                    copied=partial(_copied, here),
+                    refused=partial(_refused, here),
+                )
 
 
 def draw_undo(here: ConversationKey, deleted_s: float) -> None:
@@ -117,6 +124,13 @@ def _note(here: ConversationKey) -> Note | None:
 def _bring_back(here: ConversationKey, deleted_s: float) -> None:
     put_note(here, None)
     resources.chat().bring_back(here, deleted_s)
+
+
+def _copied(here: ConversationKey) -> None:
+    """The text has gone where it was to go; what is said of it stays until it fades."""
+    note = _note(here)
+    if isinstance(note, Copied):
+        put_note(here, replace(note, text=""))
 
 
 def _refused(here: ConversationKey) -> None:

@@ -184,6 +184,30 @@ def test_copy_puts_the_markdown_on_the_clipboard(chat: ChatPage) -> None:
     chat.wait_until_done(answers=2)
 
 
+def test_a_copied_text_isnt_sent_again_by_every_run(chat: ChatPage) -> None:
+    chat.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    chat.ask("this/that")
+    chat.wait_until_done()
+    frames: list[str | bytes] = []
+
+    def note(frame: str | bytes) -> None:
+        frames.append(frame)
+
+    chat.page.on("websocket", lambda socket: socket.on("framereceived", note))
+    chat.page.reload()
+    chat.page.wait_for_selector(INPUT)
+    chat.page.get_by_role("button", name="Export").click()
+    chat.page.get_by_role("button", name="Copy as Markdown").click()
+    expect(chat.page.get_by_role("status").get_by_text("Copied")).to_be_visible()
+    expect(chat.page.get_by_role("status").get_by_text("Copied")).to_be_hidden()
+    chat.page.keyboard.press("Escape")
+    chat.ask("more")
+    chat.wait_until_done(answers=2)
+    # A heading is in the copied text alone.
+    with_it = [frame for frame in frames if isinstance(frame, bytes) and b"# this/that" in frame]
+    assert len(with_it) == 1
+
+
 def test_where_the_browser_refuses_the_text_is_shown_to_be_copied_by_hand(chat: ChatPage) -> None:
     chat.ask("this")
     chat.wait_until_done()
