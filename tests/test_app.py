@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -86,6 +88,23 @@ def test_the_first_backend_gets_ready_before_anybody_comes(
 ) -> None:
     (tmp_path / "scripts.json").write_text('{"ready_after_s": 60}', encoding="utf-8")
     assert in_a_loop(_live()).phase == "loading"
+
+
+def test_the_database_is_made_before_anybody_comes(
+    settings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def made() -> bool:
+        async with resources.lifespan(SimpleNamespace()):  # type: ignore[arg-type]
+            with closing(sqlite3.connect(tmp_path / "conversations.sqlite3")) as database:
+                for _ in range(1200):
+                    tables = database.execute("SELECT name FROM sqlite_master").fetchall()
+                    if ("presets",) in tables:
+                        return True
+                    await asyncio.sleep(0.05)
+        return False
+
+    settings.delenv("STEADY_CHAT_DATABASE_URL", raising=False)
+    assert in_a_loop(made())
 
 
 def test_wrong_settings_dont_keep_the_server_from_starting(settings: pytest.MonkeyPatch) -> None:

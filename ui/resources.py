@@ -173,7 +173,8 @@ def context_meter() -> ContextMeter:
 async def lifespan(app: st.App) -> AsyncIterator[dict[str, object]]:
     """The process's life: at its end every answer is stopped and every backend freed.
 
-    The first backend gets ready at once, not at the first visit: loading takes seconds.
+    The first backend gets ready at once, not at the first visit: loading takes seconds. So does the
+    database, in the background: the purge is the first to open it.
     """
     with suppress(SettingsError):  # the page says it
         kind = settings().backends[0]
