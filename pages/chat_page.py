@@ -17,7 +17,7 @@ from ui.asking import ask, ask_again, ask_again_without, go_on
 from ui.backend_status import StatusPlace, draw_phases, watch
 from ui.callback import callback, undisturbed
 from ui.context_meter import draw_context_meter, keep_context_meter
-from ui.conversation_id import conversation, was_lost
+from ui.conversation_id import conversation, meant, was_lost
 from ui.export_menu import draw_export_menu
 from ui.language import say
 from ui.live_answer import follow
@@ -48,7 +48,7 @@ def _ask_what_was_sent(here: ConversationKey) -> None:
     question = st.session_state.question
     st.session_state.question = None  # or the run that follows would ask it again
     if question:
-        ask(here, question)
+        ask(meant(here), question)
 
 
 def _first_shown(turns: int, *, at_rest: bool) -> int:

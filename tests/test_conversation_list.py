@@ -142,6 +142,16 @@ def test_opening_one_shows_it_and_its_controls() -> None:
     assert app.number_input(key="max_tokens").value == 11
 
 
+def test_a_question_sent_in_the_moment_of_new_chat_is_asked_and_not_lost() -> None:
+    app = page().run()
+    app.chat_input[0].set_value("an old one").run()
+    app.chat_input[0].set_value("a new one")
+    app.button(key="new_chat").click().run()
+    (new, old) = resources.chat().store.listed("local", 10)
+    assert (old.title, new.title) == ("an old one", "a new one")
+    assert app.session_state.conversation == new.key
+
+
 def test_a_new_chat_is_empty_and_the_old_one_stays() -> None:
     app = page().run()
     app.chat_input[0].set_value("first").run()

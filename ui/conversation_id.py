@@ -75,6 +75,15 @@ def new_conversation() -> None:
     _want_chat()
 
 
+def meant(here: ConversationKey) -> ConversationKey:
+    """The conversation that a question is for which was sent from this one.
+
+    Where “New chat” was pressed just before, both may come at once, and it is for the new one.
+    """
+    present = conversation()
+    return here if _begun(present) else present
+
+
 def was_lost() -> bool:
     """Whether a conversation was wanted that isn't here any more."""
     return bool(st.session_state.get("lost"))
@@ -124,7 +133,8 @@ def _turn_to(key: ConversationKey) -> None:
     state[KEY] = key
     for name in _PAGE_STATE:
         state.pop(name, None)
-    state.question = ""  # typed there and not asked
+    if not state.get("question"):  # else it was sent with this very click, and is asked yet
+        state.question = ""  # typed there and not asked
     # Who opens a conversation is taken to its end, as who asks is.
     state.asked = state.get("asked", 0) + 1
 
