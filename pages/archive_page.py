@@ -44,16 +44,19 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     st.title(say("page-archive"))
     trouble_place = st.empty()
     run: ImportRun | None = st.session_state.get(_RUN)
+    # Asked once: it may end while this is drawn, and what was drawn for one that goes on must be
+    # followed by a run that shows what became of it.
+    progress = run.progress() if run is not None else None
     try:
         _draw_export(resources.archive().count(owner()))
-        progress_place = _draw_import(run)
+        progress_place = _draw_import(progress)
         _draw_deleted()
     except StoreError as error:
         trouble_place.error(plain(say_error(error)))
         return
     if (trouble := st.session_state.pop(_TROUBLE, None)) is not None:
         trouble_place.error(plain(say_error(trouble)))
-    if run is not None and not run.progress().done:
+    if run is not None and progress is not None and not progress.done:
         _follow(run, progress_place)
     status = backend.status()
     if not status.settled:
@@ -97,7 +100,7 @@ def _draw_export(count: int) -> None:
 # -- import --
 
 
-def _draw_import(run: ImportRun | None) -> DeltaGenerator:
+def _draw_import(progress: ImportProgress | None) -> DeltaGenerator:
     """Draw what an import begins with, and what became of the last one.
 
     Returns:
@@ -107,7 +110,7 @@ def _draw_import(run: ImportRun | None) -> DeltaGenerator:
     st.caption(say("archive-import-explain"))
     st.html(_upload_words())
     key = f"upload-{st.session_state.setdefault(_UPLOADS, 0)}"
-    going = run is not None and not run.progress().done
+    going = progress is not None and not progress.done
     uploaded = st.file_uploader(
         say("archive-upload"),
         type=["json", "zip"],
@@ -125,9 +128,9 @@ def _draw_import(run: ImportRun | None) -> DeltaGenerator:
             args=(key,),
         )
     report_place = st.empty()
-    if run is not None and not going:
+    if progress is not None and not going:
         with report_place.container():
-            _draw_report(run.progress())
+            _draw_report(progress)
     return progress_place
 
 

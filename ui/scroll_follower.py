@@ -58,8 +58,8 @@ export default function ({ data }) {
   for (const [name, listener] of Object.entries(listeners))
     scroller.addEventListener(name, listener, { passive: true });
   const growth = new ResizeObserver(toEnd);
-  growth.observe(content);
-  growth.observe(scroller);
+  // The input's own part grows as well, and shrinks: its height is part of what is scrolled.
+  for (const part of [scroller, content, ...scroller.children]) growth.observe(part);
   return () => {
     growth.disconnect();
     for (const [name, listener] of Object.entries(listeners))

@@ -49,6 +49,7 @@ _NUMBERS = (
     "frequency_penalty",
 )
 """An empty field is left out."""
+_CONTROLS = (*_SLIDERS, *_NUMBERS, "left_out", "stop_lines", "system_prompt", "max_tokens")
 _SAID_AGAIN = 3
 """Runs in which the browser is told what these hold: some are ended before they draw them."""
 
@@ -114,7 +115,8 @@ def set_defaults(settings: Settings, here: ConversationKey) -> None:
     for name in _SLIDERS:  # one that is left out has a value, too
         state.setdefault(name, getattr(settings, name))
         state.first.setdefault(name, state[name])
-    if state.get("controls_of") == here:
+    # Streamlit forgets what a run sets that is ended before it draws the controls.
+    if state.get("controls_of") == here and all(name in state for name in _CONTROLS):
         return
     state.controls_of = here
     turns = resources.chat().turns(here)

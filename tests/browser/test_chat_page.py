@@ -46,6 +46,7 @@ SCRIPTS = {
             "fail_after": 20,
             "fail_kind": "out-of-memory",
         },
+        {"when": "breaks", "text": LONG, "tokens_per_s": 400, "fail_after": 300},
         {"when": "silent", "text": LONG, "tokens_per_s": 200, "stall_after": 20},
         {"when": "nothing", "text": ""},
         {"when": "blank", "text": "  \n\n "},
@@ -434,6 +435,21 @@ def test_a_reader_who_scrolled_up_is_left_alone_and_one_at_the_end_follows(
     chat.page.mouse.wheel(0, 20000)
     chat.wait_until_done()
     chat.page.wait_for_function(f"{from_end} < 5")
+    chat.close()
+
+
+def test_what_is_offered_below_an_answer_is_in_sight_at_its_end(
+    chromium: Browser, app: str
+) -> None:
+    chat = ChatPage.open(chromium, app, height=600)
+    chat.ask("an answer that breaks off")
+    chat.wait_until_done()
+    place = "document.querySelector('[data-testid=\"stMain\"]')"
+    expect(chat.page.locator(".st-key-ask_again button")).to_be_visible()
+    chat.page.wait_for_function(
+        f"{place}.scrollTop > 100 &&"
+        f" {place}.scrollHeight - {place}.scrollTop - {place}.clientHeight < 5"
+    )
     chat.close()
 
 

@@ -258,6 +258,19 @@ def test_from_another_page_a_conversation_opens_the_chat(chat: ChatPage) -> None
     expect(chat.questions).to_have_text(["from elsewhere"], timeout=LIMIT_MS)
 
 
+def test_a_new_chat_from_a_tab_that_began_on_another_page(chromium: Browser, app: str) -> None:
+    page = chromium.new_context(locale="en-US").new_page()
+    page.goto(f"{app}/conversations")
+    expect(page.get_by_role("heading", name="Conversations")).to_be_visible()
+    page.locator(".st-key-new_chat button").click()
+    chat = ChatPage.of(page)
+    expect(page.locator(".st-key-temperature")).to_be_visible()
+    chat.ask("from a bookmark")
+    chat.wait_until_done()
+    assert page.get_by_test_id("stException").count() == 0
+    chat.close()
+
+
 def test_on_a_phone_the_sidebar_closes_over_what_was_opened(
     chromium: Browser, app: str, artifacts: Path
 ) -> None:
