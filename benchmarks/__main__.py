@@ -1,12 +1,12 @@
 """Every benchmark, one table, one JSON file.
 
     python -m benchmarks                  # about 40 minutes, on a machine that does nothing else
-    python -m benchmarks --only stream    # or click, memory, history, store, local, vllm,
+    python -m benchmarks --only stream    # or click, memory, history, store, many, local, vllm,
                                           # people; repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, store.py,
-local_engine.py, vllm_engine.py, people.py.
+many.py, local_engine.py, vllm_engine.py, people.py.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
 """
@@ -34,6 +34,7 @@ from benchmarks.browser_probe import chromium
 from benchmarks.chat_page import APP, SCRIPTS
 from benchmarks.history import measure_history
 from benchmarks.local_engine import local_section, measure_local
+from benchmarks.many import many_section, measure_many
 from benchmarks.memory import measure_memory
 from benchmarks.people import COUNTS, measure_people, people_section
 from benchmarks.ratios import render_ratios
@@ -55,6 +56,7 @@ class Sizes:
     memory: tuple[int, int, float] = (10, 12_000, 4_000)
     history: tuple[int, int, float, int] = (100, 2_000, 200, 3)
     store: tuple[int, int, int] = (10_000, 100_000, 40)
+    many: tuple[int, int, int] = (10_000, 100_000, 5)
     local_tokens: int = 64
     local_rounds: int = 16
     people: tuple[tuple[int, ...], int, float] = (COUNTS, 600, 30)
@@ -69,6 +71,7 @@ QUICK = Sizes(
     memory=(3, 600, 2_000),
     history=(3, 600, 150, 1),
     store=(60, 1_100, 3),
+    many=(60, 1_100, 2),
     local_tokens=8,
     local_rounds=1,
     people=((2,), 600, 300),
@@ -126,6 +129,11 @@ def run_store(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     return [store_section(figures)], [figures]
 
 
+def run_many(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = measure_many(browser, *sizes.many)
+    return [many_section(figures)], [figures]
+
+
 def run_local(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     figures = measure_local(sizes.local_tokens, sizes.local_rounds, browser)
     return [local_section(figures)], [figures]
@@ -148,6 +156,7 @@ RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "memory": run_memory,
     "history": run_history,
     "store": run_store,
+    "many": run_many,
     "local": run_local,
     "people": run_people,
     "vllm": run_vllm,

@@ -35,7 +35,7 @@ from llm.conversation_tree import (
 from llm.conversations import ConversationStore
 from llm.types import Finish, SamplingParams
 
-OWNER = "somebody"
+OWNER = "local"
 LISTED = 50
 FOUND = 20
 LONGEST_TURNS = 500
@@ -67,7 +67,7 @@ def measure_store(conversations: int, turns: int, rounds: int) -> StoreFigures:
         file = Path(folder) / "conversations.sqlite3"
         url = f"sqlite:///{file}"
         began_s = time.monotonic()
-        longest = _fill(ConversationDatabase(url, "filling"), conversations, turns)
+        longest = fill(ConversationDatabase(url, "filling"), conversations, turns)
         fill_s = time.monotonic() - began_s
         store = ConversationStore(ConversationDatabase(url, "measuring"))
         try:
@@ -144,8 +144,17 @@ def _took_ms(do: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - began_s)
 
 
-def _fill(database: ConversationDatabase, conversations: int, turns: int) -> ConversationKey:
-    """Returns: the longest."""
+def fill(
+    database: ConversationDatabase, conversations: int, turns: int, last: str = ""
+) -> ConversationKey:
+    """Write them all.
+
+    Args:
+        last: what the longest conversation's last answer ends with.
+
+    Returns:
+        The longest.
+    """
     dice = random.Random(1)
     texts = _Texts(dice)
     lengths = [LONGEST_TURNS, *_shared_out(turns - LONGEST_TURNS, conversations - 1)]
@@ -154,13 +163,14 @@ def _fill(database: ConversationDatabase, conversations: int, turns: int) -> Con
         key = longest if number == 0 else ConversationKey(OWNER, new_id())
         state, parent = ConversationState(Conversation(key)), ""
         for place in range(length):
+            ends = f"\n\n{last}" if last and number == 0 and place == length - 1 else ""
             turn = Turn(
                 f"{number}-{place}",
                 texts.question(),
                 "local",
                 SamplingParams(),
                 state="ended",
-                text=texts.answer(),
+                text=texts.answer() + ends,
                 receipt=Receipt("a model", Finish("stop")),
                 parent=parent,
                 created_s=1_700_000_000 + dice.uniform(0, 1e7),

@@ -62,7 +62,7 @@ def draw_pick(pick_place: DeltaGenerator, status_place: DeltaGenerator) -> Statu
 def servers_changed() -> bool:
     """Whether the servers are no longer as the page says."""
     drawn = st.session_state.get("servers_drawn")
-    if st.session_state.backend != "vllm" or drawn is None:
+    if st.session_state.get("backend") != "vllm" or drawn is None:
         return False
     servers = resources.servers()
     return (_states(servers), _options(servers)) != drawn

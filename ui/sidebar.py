@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -84,7 +84,7 @@ def leave_out(names: Iterable[str]) -> None:
     state = st.session_state
     for name in names:
         if name in _SLIDERS:
-            state.left_out = [each for each in _SLIDERS if each in (*state.left_out, name)]
+            state.left_out = [each for each in _SLIDERS if each in (*_held("left_out"), name)]
         elif name == "stop":
             state.stop_lines = ""
         else:
@@ -93,7 +93,7 @@ def leave_out(names: Iterable[str]) -> None:
 
 def _chosen_backend() -> tuple[str, str]:
     """The chosen backend's id, and which of its models is wanted."""
-    kind = str(st.session_state.backend)
+    kind = str(_held("backend"))
     if kind != "vllm":
         return kind, ""
     server, model = picked()
@@ -155,15 +155,24 @@ def _asked() -> Asked:
     Raises:
         InvalidParameterError: something typed can't be used.
     """
-    state = st.session_state
+    left_out = _held("left_out")
     params = SamplingParams(
-        # A key that was set and isn't drawn yet, or the other way round.
-        max_tokens=int(state.get("max_tokens", state.first["max_tokens"])),
-        stop=read_lines(state.stop_lines or ""),
-        **{name: None if name in state.left_out else state[name] for name in _SLIDERS},
-        **{name: state[name] for name in _NUMBERS},
+        max_tokens=int(_held("max_tokens")),
+        stop=read_lines(_held("stop_lines") or ""),
+        **{name: None if name in left_out else _held(name) for name in _SLIDERS},
+        **{name: _held(name) for name in _NUMBERS},
     )
-    return Asked(state.system_prompt or "", params)
+    return Asked(_held("system_prompt") or "", params)
+
+
+def _held(name: str) -> Any:
+    """What a control holds; what it was filled with, where Streamlit has forgotten it.
+
+    It does where the browser hasn't told it yet, as after a lost connection, and where a run was
+    ended before it drew the control.
+    """
+    state = st.session_state
+    return state[name] if name in state else state.first[name]
 
 
 def _fill(asked: Asked) -> None:
@@ -203,8 +212,8 @@ def _usual_temperature(settings: Settings, kind: str) -> float:
 def _follow_temperature(settings: Settings) -> None:
     """With another backend, its usual temperature, where nobody has moved the slider."""
     state = st.session_state
-    usual = _usual_temperature(settings, state.backend)
-    if state.temperature == state.usual_temperature and picked_preset() is None:
+    usual = _usual_temperature(settings, _held("backend"))
+    if _held("temperature") == state.usual_temperature and picked_preset() is None:
         state.temperature = usual
     state.usual_temperature = usual
 
