@@ -91,7 +91,7 @@ def test_a_server_killed_in_mid_answer_leaves_an_interrupted_one_and_nothing_spi
     server.start()
     # The database may tell it from one that another process is answering only when that one has
     # been silent for a while.
-    expect(chat.page.get_by_text("interrupted")).to_be_visible(timeout=60_000)
+    expect(chat.page.get_by_text("Interrupted: the app")).to_be_visible(timeout=60_000)
     expect(chat.stop_button).to_be_hidden()
     assert "You asked: one two three" in chat.answer_text()
     chat.ask("after")

@@ -148,6 +148,7 @@ def test_a_new_answer_never_shows_the_old_one_below_it(chat: ChatPage) -> None:
     assert numbers == list(range(len(numbers))), "of the old one something is left"
     # The one that runs can be left by its arrows too.
     chat.page.get_by_role("button", name="Show version 1 of 2, before this one").click()
+    expect(chat.answers).to_have_count(1)
     expect(chat.answers).to_contain_text("word040")
     chat.stop_button.click()
     expect(chat.stop_button).to_be_hidden()
