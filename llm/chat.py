@@ -161,7 +161,8 @@ class Chat:
         model: str = "",
     ) -> GenerationRequest:
         """What would be sent now, but for the next question."""
-        return GenerationRequest(history_messages(self.turns(key), system_prompt), params, model)
+        messages = history_messages(self.turns(key), system_prompt)
+        return GenerationRequest(messages, params, model, standing=True)
 
     # -- asking --
 

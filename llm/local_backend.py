@@ -110,7 +110,7 @@ class LocalBackend:
         from llm.local_generation import encode
 
         try:
-            return int(encode(loaded, request.messages)["input_ids"].shape[1])
+            return int(encode(loaded, request)["input_ids"].shape[1])
         except LLMError:
             return None
 

@@ -19,7 +19,7 @@ from llm.local_memory import forget_frames, free_memory
 from llm.local_sampling import generation_config, processors
 from llm.local_streamer import BoundedTextStreamer, GenerationStopped
 from llm.reasoning import ReasoningSplitter, opened_at_the_end
-from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, Usage
+from llm.types import CancelToken, Delta, Finish, GenerationRequest, Usage
 
 _TAG_TOKENS = 32  # more than any opening tag and the white space after it has
 _MARK = "[the-answer-goes-on-here]"
@@ -28,17 +28,17 @@ _running = threading.local()
 """The streamer of the answer that this thread generates."""
 
 
-def encode(loaded: LoadedModel, messages: tuple[Message, ...]) -> Any:
-    """Messages to model inputs by the model's chat template: ids and mask of shape (1, T).
+def encode(loaded: LoadedModel, request: GenerationRequest) -> Any:
+    """A request's messages to model inputs by the model's chat template: ids and mask of shape (1, T).
 
     An assistant's text at the end is gone on with: the prompt ends with its last character.
 
     Raises:
         InvalidRequestError: the template refuses these messages.
     """
-    turns = [{"role": message.role, "content": message.content} for message in messages]
+    turns = [{"role": message.role, "content": message.content} for message in request.messages]
     try:
-        if turns and turns[-1]["role"] == "assistant":
+        if request.start_text is not None:
             prompt = _unfinished(loaded.tokenizer, turns)
             return loaded.tokenizer(prompt, add_special_tokens=False, return_tensors="pt")
         return loaded.tokenizer.apply_chat_template(
@@ -78,7 +78,7 @@ def generate(
     Raises:
         LLMError: and nothing else.
     """
-    inputs = encode(loaded, request.messages)
+    inputs = encode(loaded, request)
     prompt_tokens = int(inputs["input_ids"].shape[1])
     room = _room(loaded.context_tokens, prompt_tokens)
     limit = min(request.params.max_tokens, room) if room is not None else request.params.max_tokens

@@ -128,17 +128,20 @@ class GenerationRequest:
 
     Args:
         model: which of the backend's models is asked; empty leaves it to the backend.
+        standing: it is a conversation between two questions, to be counted and not to be answered:
+            its last answer is over.
     """
 
     messages: tuple[Message, ...]
     params: SamplingParams = SamplingParams()
     model: str = ""
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    standing: bool = False
 
     @property
     def start_text(self) -> str | None:
         """The answer as far as it stands, to be gone on with; None asks for a new one."""
-        last = self.messages[-1] if self.messages else None
+        last = self.messages[-1] if self.messages and not self.standing else None
         return last.content if last is not None and last.role == "assistant" else None
 
 

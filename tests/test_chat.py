@@ -28,6 +28,7 @@ from llm.errors import (
     ShuttingDownError,
     TooManyQueuedError,
 )
+from llm.going_on import body_of
 from llm.job import GenerationJob, Snapshot
 from llm.registry import JobRegistry
 from llm.stored_answer import StoredAnswer
@@ -1137,3 +1138,12 @@ def test_who_knows_the_id_of_anothers_conversation_can_do_nothing_with_it(room: 
     stream.answer("and it ends well")
     let_go(job)
     assert room.turns()[-1].text == "and it ends well"
+
+
+def test_what_would_be_sent_now_asks_for_no_rest_of_the_last_answer(room: Room) -> None:
+    room.answered("a question", "an answer")
+    standing = room.chat.standing_request(room.here, backend="local", params=SamplingParams())
+    assert [message.role for message in standing.messages] == ["user", "assistant"]
+    assert standing.start_text is None
+    assert replace(standing, standing=False).start_text == "an answer"
+    assert "continue_final_message" not in body_of(standing)

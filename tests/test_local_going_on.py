@@ -72,7 +72,7 @@ def go_on(text: str, **params: int) -> GenerationRequest:
 def prompt_of(backend: LocalBackend, request: GenerationRequest) -> str:
     model_of(backend)
     assert backend._loaded is not None
-    ids = encode(backend._loaded, request.messages)["input_ids"][0]
+    ids = encode(backend._loaded, request)["input_ids"][0]
     assert backend.count_tokens(request, CancelToken()) == len(ids)
     return str(backend._loaded.tokenizer.decode(ids))
 
