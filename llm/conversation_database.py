@@ -6,6 +6,7 @@ decided here: whatever goes wrong is a `StoreError`.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
@@ -518,6 +519,20 @@ def place_of(url: str) -> str:
     return f"{parsed.get_backend_name()}://{host}{port}/{parsed.database or ''}"
 
 
+def _into_wal(cursor: sqlite3.Cursor) -> None:
+    """Of two processes that make a file a WAL one at once, one is refused without any waiting."""
+    until_s = time.monotonic() + BUSY_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as fault:
+            if fault.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until_s:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def _make_engine(url: str) -> Engine:
     parsed = make_url(url)
     if not parsed.drivername.startswith("sqlite"):
@@ -556,7 +571,7 @@ def _make_engine(url: str) -> Engine:
         cursor = connection.cursor()
         # WAL: readers and the one writer don't wait for each other. NORMAL: a killed process loses
         # nothing; a machine without power may lose the last moments, never the whole.
-        cursor.execute("PRAGMA journal_mode=WAL")
+        _into_wal(cursor)
         cursor.execute("PRAGMA synchronous=NORMAL")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.close()
