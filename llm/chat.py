@@ -227,18 +227,8 @@ class Chat:
             self._new_turn(asked, backend, params, system_prompt, person, model), parent=old.parent
         )
 
-        def change(state: ConversationState) -> ConversationState:
-            now = state.turns.get(turn_id)
-            if now is None or now.deleted_s is not None or _asked_already(state, turn):
-                return state
-            after = _queue(turn)(state)
-            if old.text.strip() or old.reasoning.strip():
-                return after
-            return delete_turns([turn_id], self._clock())(after)
-
-        with self._locked(key):
-            self._store.change(key, change)
-            self._start_next(key)
+        worth_keeping = old.text.strip() or old.reasoning.strip()
+        self._ask_beside(key, old, turn, instead=not worth_keeping)
 
     def go_on(
         self,
@@ -267,15 +257,7 @@ class Chat:
             reasoning=old.reasoning,
         )
 
-        def change(state: ConversationState) -> ConversationState:
-            now = state.turns.get(turn_id)
-            if now is None or now.deleted_s is not None or _asked_already(state, turn):
-                return state
-            return _queue(turn)(state)
-
-        with self._locked(key):
-            self._store.change(key, change)
-            self._start_next(key)
+        self._ask_beside(key, old, turn)
 
     def withdraw(self, key: ConversationKey, turn_id: str) -> None:
         """Take back a question that is still queued."""
@@ -409,6 +391,22 @@ class Chat:
             created_s=self._clock(),
             runner=self._store.runner,
         )
+
+    def _ask_beside(
+        self, key: ConversationKey, old: Turn, turn: Turn, *, instead: bool = False
+    ) -> None:
+        """Queue a turn in an old one's place; `instead` of it, where that is to be deleted."""
+
+        def change(state: ConversationState) -> ConversationState:
+            now = state.turns.get(old.turn_id)
+            if now is None or now.deleted_s is not None or _asked_already(state, turn):
+                return state
+            after = _queue(turn)(state)
+            return delete_turns([old.turn_id], self._clock())(after) if instead else after
+
+        with self._locked(key):
+            self._store.change(key, change)
+            self._start_next(key)
 
     def _ended_turn(self, key: ConversationKey, turn_id: str) -> Turn | None:
         state = self._store.state(key)
