@@ -54,7 +54,6 @@ _STATEMENT_MS = 2_000
 _UNHURRIED_S = 60
 _POOL_WAIT_S = 2.0
 _LEFT_ALONE_S = 0.5
-_FORGOTTEN_S = 86_400.0
 _ID_CHARS = 64
 _MIGRATION_LOCK = 7_265_104_001  # any number that nobody else locks
 _TITLES_FOUND = 20
@@ -86,7 +85,6 @@ class ConversationDatabase:
         self._lock = threading.Lock()
         self._engine_made: Engine | None = None
         self._failed: tuple[StoreError, float] | None = None
-        self._has_beaten = False
 
     # -- reading --
 
@@ -313,7 +311,7 @@ class ConversationDatabase:
             for turn_id, row in rows:
                 turn = ids[turn_id]
                 if turn.deleted_s is None:
-                    words = f"{turn.question}\n{turn.text}"
+                    words = _words(turn.question, turn.text)
                     conversation_search.index(
                         connection, row, key.owner, key.conversation_id, words
                     )
@@ -341,18 +339,13 @@ class ConversationDatabase:
             )
 
     def _beat(self, connection: Connection) -> None:
-        now = _now(connection)
-        if not self._has_beaten:
-            # Those of processes that were killed; their answers count as interrupted either way.
-            connection.execute(delete(runners).where(runners.c.beat_s < now - _FORGOTTEN_S))
-            self._has_beaten = True
         # Two threads may beat for the first time at once.
         connection.execute(
             sa.text(
                 "INSERT INTO runners (runner, beat_s) VALUES (:runner, :now)"
                 " ON CONFLICT (runner) DO UPDATE SET beat_s = excluded.beat_s"
             ),
-            {"runner": self.runner, "now": now},
+            {"runner": self.runner, "now": _now(connection)},
         )
 
     def want_stop(self, key: ConversationKey, turn_id: str) -> None:
@@ -373,7 +366,19 @@ class ConversationDatabase:
     def farewell(self) -> None:
         """Say that this process is going: whatever it still had under way is interrupted."""
         with self._writing() as connection:
-            connection.execute(delete(runners).where(runners.c.runner == self.runner))
+            _forget_runners(connection, [self.runner])
+
+    def forget_the_silent(self) -> None:
+        """Forget processes that were killed, and have what their answers had said be found.
+
+        Whoever looks at such an answer takes it for interrupted, before and after. A process that
+        was only slow says again that it lives, and indexes its answer anew at the end.
+        """
+        with self._reading() as connection:
+            silent = _silent(connection)
+        if silent:
+            with self._writing() as connection:
+                _forget_runners(connection, _silent(connection))
 
     # -- the engine --
 
@@ -657,6 +662,36 @@ def _beating(connection: Connection, others: Collection[str]) -> frozenset[str]:
         runners.c.runner.in_(others), runners.c.beat_s > since_s
     )
     return frozenset(connection.execute(living).scalars())
+
+
+def _silent(connection: Connection) -> list[str]:
+    since_s = _now(connection) - STALE_S
+    return list(
+        connection.execute(select(runners.c.runner).where(runners.c.beat_s <= since_s)).scalars()
+    )
+
+
+def _forget_runners(connection: Connection, gone: Sequence[str]) -> None:
+    left = connection.execute(
+        select(
+            turns.c.row,
+            conversations.c.owner,
+            turns.c.conversation_id,
+            turns.c.question,
+            turns.c.text,
+        )
+        .join(conversations, conversations.c.conversation_id == turns.c.conversation_id)
+        .where(turns.c.runner.in_(gone), turns.c.state != "ended", turns.c.deleted_s.is_(None))
+    ).all()
+    for row, owner, conversation_id, question, text in left:
+        words = _words(question, text)
+        conversation_search.index(connection, row, owner, conversation_id, words)
+    connection.execute(delete(runners).where(runners.c.runner.in_(gone)))
+
+
+def _words(question: str, text: str) -> str:
+    """What a turn is found by."""
+    return f"{question}\n{text}"
 
 
 def _possible(key: ConversationKey) -> bool:

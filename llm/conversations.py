@@ -45,6 +45,9 @@ _PAUSE_S = 0.005  # times the tries so far, at most: two that meet again and aga
 _OLD = -1
 """A version that is none: what is known has to be read again."""
 
+_SILENT_S = 10.0
+"""How often it is looked for processes that were killed."""
+
 _STOPS = 1000
 """Wanted stops that are remembered; each is of use for a second or so."""
 
@@ -98,6 +101,7 @@ class ConversationStore:
         self._write_trouble: StoreError | None = None
         self._read_trouble: StoreError | None = None
         self._stops: OrderedDict[str, ConversationKey] = OrderedDict()
+        self._silent_looked_s = float("-inf")
 
     @property
     def runner(self) -> str:
@@ -225,11 +229,17 @@ class ConversationStore:
                     beaten_s = time.monotonic()
             if self._write_trouble is not None:
                 self._tell_stops()
+            self._look_for_the_silent()
         except StoreError as error:
             self._cannot_write(error)  # the others won't fare better
             return wanted
         self._write_trouble = None
         return wanted
+
+    def _look_for_the_silent(self) -> None:
+        if time.monotonic() - self._silent_looked_s > _SILENT_S:
+            self._database.forget_the_silent()
+            self._silent_looked_s = time.monotonic()
 
     def _tell_stops(self) -> None:
         """Tell the wishes for a stop that may not have been told while there was trouble."""

@@ -520,12 +520,40 @@ def test_a_process_that_takes_leave_leaves_nothing_running(opened: Opened) -> No
     assert there(second, key).turns["a"].state == "ended"
 
 
-def test_processes_long_gone_are_forgotten(opened: Opened, sql: Callable[..., Any]) -> None:
-    answering_elsewhere(opened)
-    silent(sql, 90_000)
+def test_what_an_answer_had_said_when_its_process_was_killed_is_found(
+    opened: Opened, sql: Callable[..., Any]
+) -> None:
+    first, second, key = answering_elsewhere(opened)
+    first.change(key, change_turn("a", lambda t: replace(t, text="the walrus and 海象")))
+    second.keep(answering=False)
+    assert second.search(key.owner, "walrus", 9) == []
+    silent(sql, STALE_S)
     later = opened("later")
-    later.begin(key_of(), add_turn(a_turn("x", state="running", runner="later")))
-    assert sql("SELECT runner FROM runners") == [("later",)]
+    later.keep(answering=False)
+    for words in ("walrus", "海象"):
+        assert [hit.head.key for hit in later.search(key.owner, words, 9)] == [key]
+    assert later.search("thief", "walrus", 9) == []
+    assert sql("SELECT runner FROM runners") == []
+
+
+def test_a_process_that_was_only_slow_has_all_of_its_answer_found(
+    opened: Opened, sql: Callable[..., Any]
+) -> None:
+    first, second, key = answering_elsewhere(opened)
+    first.change(key, change_turn("a", lambda t: replace(t, text="walrus")))
+    silent(sql, STALE_S)
+    second.keep(answering=False)
+    first.keep(answering=True)
+    assert sql("SELECT runner FROM runners") == [("first",)]
+    first.change(key, change_turn("a", lambda t: replace(t, text="walrus, seal", state="ended")))
+    assert [hit.head.key for hit in second.search(key.owner, "seal", 9)] == [key]
+
+
+def test_what_was_left_when_a_process_took_leave_is_found(opened: Opened) -> None:
+    first, second, key = answering_elsewhere(opened)
+    first.change(key, change_turn("a", lambda t: replace(t, text="walrus")))
+    first.close()
+    assert [hit.head.key for hit in second.search(key.owner, "walrus", 9)] == [key]
 
 
 def test_an_older_copy_of_the_database_loses_no_answer_that_is_under_way(
