@@ -3,8 +3,8 @@
     python -m tests.killed_writer URL
 
 Each accepted question is told on standard output before the next thing happens, as
-`asked CONVERSATION QUESTION`; every tenth of a second how long each answer is in memory, as
-`grown SECONDS TURN CHARACTERS`.
+`asked CONVERSATION QUESTION`; every tenth of a second `tick SECONDS`, and how long each answer is
+in memory, as `grown SECONDS TURN CHARACTERS`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from llm.types import BackendStatus, CancelToken, Delta, Finish, GenerationReque
 
 PEOPLE = 6
 PIECE_S = 0.002
+TICK_S = 0.1
 
 
 def whole_answer(question: str) -> list[str]:
@@ -83,7 +84,8 @@ def main(url: str) -> None:
     for number in range(PEOPLE):
         threading.Thread(target=person, args=(f"p{number}",), daemon=True).start()
     while True:
-        time.sleep(0.1)
+        time.sleep(TICK_S)
+        say(f"tick {time.monotonic():.3f}")
         for job in registry.jobs():
             text = job.snapshot().text
             say(f"grown {time.monotonic():.3f} {job.request.request_id} {len(text)}")

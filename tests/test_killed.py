@@ -20,14 +20,12 @@ from llm.conversations import ConversationStore
 from llm.registry import JobRegistry
 from llm.types import SamplingParams
 from tests.driven_backend import DrivenBackend, let_go
-from tests.killed_writer import PEOPLE, whole_answer
+from tests.killed_writer import PEOPLE, TICK_S, whole_answer
 
 ROOT = Path(__file__).parents[1]
 MOMENTS = random.Random(20261130)
 LOST_S = 1.0
 """What may be lost of an answer; the saver comes twice a second."""
-LATE_S = 1.0
-"""How much later it may come on a machine that is busy with something else."""
 
 
 class Killed:
@@ -36,6 +34,7 @@ class Killed:
     def __init__(self, url: str, after_s: float) -> None:
         self.asked: list[tuple[str, str]] = []
         self.grown: dict[str, list[tuple[float, int]]] = {}
+        self._ticks: list[float] = []
         child = subprocess.Popen(
             [sys.executable, "-m", "tests.killed_writer", url],
             cwd=ROOT,
@@ -57,6 +56,13 @@ class Killed:
         assert child.wait(60) == -9, said
         assert said == ""
 
+    def stood_still_s(self) -> float:
+        """For how long of its last seconds the process got no time from a busy machine."""
+        last = [at_s for at_s in self._ticks if at_s > self.killed_s - 2 * LOST_S]
+        ends = [*last[1:], self.killed_s]
+        gaps = [end - start for start, end in zip(last, ends, strict=True)]
+        return sum(max(0.0, gap - 2 * TICK_S) for gap in gaps)
+
     def _read(self, child: subprocess.Popen[str], begun: threading.Event) -> None:
         assert child.stdout is not None
         with child.stdout:
@@ -67,6 +73,8 @@ class Killed:
                 if kind == "asked":
                     self.asked.append((told[0], told[1]))
                     begun.set()
+                elif kind == "tick":
+                    self._ticks.append(float(told[0]))
                 else:
                     self.grown.setdefault(told[1], []).append((float(told[0]), int(told[2])))
 
@@ -111,12 +119,13 @@ def _check_saved(store: ConversationStore, killed: Killed) -> None:
     assert set(questions.values()) == {1}, "a question is there twice"
     lost = {question for _, question in killed.asked} - set(questions)
     assert lost == set()
+    accounted_s = killed.killed_s - LOST_S - killed.stood_still_s()
     for turn in turns:
         assert whole(turn).startswith(turn.text)
         long_ago = [
             chars
             for at_s, chars in killed.grown.get(turn.turn_id, [])
-            if at_s < killed.killed_s - LOST_S - LATE_S
+            if at_s < accounted_s
         ]
         assert len(turn.text) >= max(long_ago, default=0)
 
