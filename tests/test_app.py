@@ -246,9 +246,9 @@ def test_what_a_server_refuses_can_be_left_out_with_a_press(settings: pytest.Mon
         for name in ("top_k", "stop", "temperature"):
             assert not app.exception
             assert f"doesn’t take {name} as it is" in app.error[0].value.replace("\\", "")
-            assert app.button(key="ask_again").label == "Ask again"
+            assert app.button(key="ask_again").label == "Retry"
             again = app.button(key="ask_again_without")
-            assert again.label == f"Ask again without {name}"
+            assert again.label == f"Retry without {name}"
             again.click().run()
         assert not app.exception
         assert "Without." in [markdown.value for markdown in app.markdown]

@@ -357,7 +357,7 @@ def test_an_unreachable_server_is_a_sentence_and_asking_again_is_offered(chat: C
     alert = chat.page.locator('[data-testid="stChatMessage"] [data-testid="stAlert"]')
     expect(alert).to_contain_text("Nothing answers at http://127.0.0.1:9/v1")
     chat.page.get_by_text("Scripted", exact=True).click()
-    chat.page.get_by_role("button", name="Ask again").click()
+    chat.page.get_by_role("button", name="Retry").click()
     chat.wait_for_text("You asked: anybody?")
     chat.wait_until_done()
     assert chat.questions.all_inner_texts() == ["anybody?"]
