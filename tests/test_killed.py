@@ -123,9 +123,7 @@ def _check_saved(store: ConversationStore, killed: Killed) -> None:
     for turn in turns:
         assert whole(turn).startswith(turn.text)
         long_ago = [
-            chars
-            for at_s, chars in killed.grown.get(turn.turn_id, [])
-            if at_s < accounted_s
+            chars for at_s, chars in killed.grown.get(turn.turn_id, []) if at_s < accounted_s
         ]
         assert len(turn.text) >= max(long_ago, default=0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -12,11 +13,13 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 from tests.browser.sign_in import SignInApp, provider, write_secrets
 
@@ -37,13 +40,34 @@ FLAGS = [
 StartServer = Callable[..., str]
 
 
-@pytest.fixture(scope="session")
-def artifacts() -> Path:
-    """Where screenshots are kept, outside the repository."""
+def _artifacts() -> Path:
     named = os.environ.get("STEADY_CHAT_ARTIFACTS")
     folder = Path(named) if named else Path(tempfile.gettempdir()) / "steady-chat-artifacts"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def artifacts() -> Path:
+    """Where screenshots are kept, outside the repository."""
+    return _artifacts()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails says what its pages said, and keeps their pictures."""
+    report = yield
+    browser = getattr(item, "funcargs", {}).get("chromium")
+    if report.failed and call.when == "call" and browser is not None:
+        pages = [page for context in browser.contexts for page in context.pages]
+        for number, page in enumerate(pages[-3:], start=1):
+            with suppress(PlaywrightError):
+                report.sections.append((f"page {number}", page.inner_text("body", timeout=5000)))
+                name = re.sub(r"\W+", "-", item.name)
+                page.screenshot(path=_artifacts() / f"failed-{name}-{number}.png", timeout=5000)
+    return report
 
 
 @pytest.fixture(scope="session")
