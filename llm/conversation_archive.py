@@ -28,7 +28,7 @@ BATCH = 100
 """Conversations in one transaction, at most."""
 BATCH_CHARS = 300_000
 """Of texts in one transaction, about: on SQLite everybody else who writes waits for it, and waits
-for a second only (conversation_database.BUSY_S)."""
+for a second only (database.BUSY_S)."""
 PAUSE_S = 0.02
 """Between two transactions. SQLite has no line: who waits looks now and then whether it is free."""
 

@@ -1,23 +1,14 @@
-"""Conversations in a database: SQLite by default, PostgreSQL for several machines.
-
-Plain reads and writes, each one transaction. What happens where the database can't be had is not
-decided here: whatever goes wrong is a `StoreError`.
-"""
+"""Conversations in the database: plain reads and writes, each one transaction."""
 
 from __future__ import annotations
 
-import sqlite3
-import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy import delete, insert, select, update
-from sqlalchemy.engine import Connection, Engine, make_url
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
 
 from llm import conversation_search
 from llm.conversation_access import (
@@ -28,7 +19,7 @@ from llm.conversation_access import (
     TakenError,
 )
 from llm.conversation_rows import OWNER_CHARS, clean, head_of, head_row, turn_of, turn_row
-from llm.conversation_tables import NEWEST, conversations, runners, turns
+from llm.conversation_tables import conversations, runners, turns
 from llm.conversation_tree import (
     Conversation,
     ConversationKey,
@@ -36,39 +27,21 @@ from llm.conversation_tree import (
     Turn,
     interrupted,
 )
-from llm.database_errors import told
-from llm.errors import (
-    StoreBrokenError,
-    StoreError,
-    StoreGoneError,
-    StoreLockedError,
-    StoreNewerError,
-)
+from llm.database import Database
 from llm.search_snippet import snippet_of
 
-BUSY_S = 1.0
-"""How long a write waits for another's. Longer, and a page would wait visibly."""
-
-_CONNECT_S = 2
-_STATEMENT_MS = 2_000
-_UNHURRIED_S = 60
-_POOL_WAIT_S = 2.0
-_LEFT_ALONE_S = 0.5
 _ID_CHARS = 64
-_MIGRATION_LOCK = 7_265_104_001  # any number that nobody else locks
 _TITLES_FOUND = 20
 _ROWS_FOUND = 500
 _SNIPPET_CHARS = 120
-_MIGRATING = threading.Lock()
 
 
-class ConversationDatabase:
-    """The database of conversations.
+class ConversationDatabase(Database):
+    """The database with the conversations in it.
 
     Args:
-        url: SQLAlchemy's, `sqlite:///…` or `postgresql+psycopg://…`.
+        url: as in `Database`, as is the clock.
         runner: this process, as other processes on the same database see it.
-        clock: seconds that never go back.
 
     Thread-safety: every method may be called from any thread.
 
@@ -77,14 +50,8 @@ class ConversationDatabase:
     """
 
     def __init__(self, url: str, runner: str, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(url, clock)
         self.runner = runner
-        self.place = place_of(url)
-        self._url = url
-        self._file = _DatabaseFile(url)
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._engine_made: Engine | None = None
-        self._failed: tuple[StoreError, float] | None = None
 
     # -- reading --
 
@@ -96,7 +63,7 @@ class ConversationDatabase:
         """
         if not _possible(key):
             return None
-        with self._reading(unhurried=unhurried) as connection:
+        with self.reading(unhurried=unhurried) as connection:
             head = (
                 connection.execute(
                     select(conversations).where(
@@ -138,14 +105,14 @@ class ConversationDatabase:
 
     def beating(self, others: Collection[str]) -> frozenset[str]:
         """Those of these processes that live, as far as they say so."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return _beating(connection, others)
 
     def version(self, key: ConversationKey) -> int | None:
         """What a write now would have to say; None where this person has none of that id."""
         if not _possible(key):
             return None
-        with self._reading() as connection:
+        with self.reading() as connection:
             return connection.execute(
                 select(conversations.c.version).where(
                     conversations.c.conversation_id == key.conversation_id,
@@ -169,7 +136,7 @@ class ConversationDatabase:
             wanted = wanted.where(c.deleted_s.is_(None)).order_by(
                 c.pinned.desc(), c.updated_s.desc(), c.row.desc()
             )
-        with self._reading() as connection:
+        with self.reading() as connection:
             rows = connection.execute(wanted.limit(limit).offset(offset)).mappings()
             return [head_of(row) for row in rows]
 
@@ -187,7 +154,7 @@ class ConversationDatabase:
             return []
         c = conversations.c
         own = (c.owner == owner) & c.deleted_s.is_(None)
-        with self._reading() as connection:
+        with self.reading() as connection:
             titled = connection.execute(
                 select(conversations)
                 .where(own, c.title.icontains(wanted, autoescape=True))
@@ -253,7 +220,7 @@ class ConversationDatabase:
             raise TakenError
         version = (base or 0) + 1
         values = {**head_row(head), "version": version}
-        with self._writing(unhurried=unhurried) as connection:
+        with self.writing(unhurried=unhurried) as connection:
             if base is None:
                 owner = connection.execute(
                     select(conversations.c.owner).where(
@@ -326,7 +293,7 @@ class ConversationDatabase:
         Returns:
             Its turns that somebody, through another process, wants stopped.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             self._beat(connection)
             return frozenset(
                 connection.execute(
@@ -356,7 +323,7 @@ class ConversationDatabase:
             conversations.c.conversation_id == key.conversation_id,
             conversations.c.owner == key.owner,
         )
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 update(turns)
                 .where(turns.c.turn_id == clean(turn_id), turns.c.conversation_id.in_(own))
@@ -365,7 +332,7 @@ class ConversationDatabase:
 
     def farewell(self) -> None:
         """Say that this process is going: whatever it still had under way is interrupted."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             _forget_runners(connection, [self.runner])
 
     def forget_the_silent(self) -> None:
@@ -374,275 +341,11 @@ class ConversationDatabase:
         Whoever looks at such an answer takes it for interrupted, before and after. A process that
         was only slow says again that it lives, and indexes its answer anew at the end.
         """
-        with self._reading() as connection:
+        with self.reading() as connection:
             silent = _silent(connection)
         if silent:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 _forget_runners(connection, _silent(connection))
-
-    # -- the engine --
-
-    def reading(self, *, unhurried: bool = False) -> AbstractContextManager[Connection]:
-        """A transaction that only reads, for what else is kept in this database.
-
-        Args:
-            unhurried: it may take long; nobody waits for it.
-        """
-        return self._reading(unhurried=unhurried)
-
-    def writing(self, *, unhurried: bool = False) -> AbstractContextManager[Connection]:
-        """The same to write; it is kept when the block ends, and undone when it raises."""
-        return self._writing(unhurried=unhurried)
-
-    def close(self) -> None:
-        """Let go of every connection; the next use opens new ones."""
-        with self._lock:
-            engine, self._engine_made = self._engine_made, None
-        if engine is not None:
-            engine.dispose()
-
-    @contextmanager
-    def _reading(self, *, unhurried: bool = False) -> Generator[Connection]:
-        with (
-            self._told(),
-            self._engine().connect() as connection,
-            _hurry(connection, unhurried=unhurried),
-        ):
-            yield connection
-
-    @contextmanager
-    def _writing(self, *, unhurried: bool = False) -> Generator[Connection]:
-        with (
-            self._told(),
-            self._engine().connect().execution_options(writes=True) as connection,
-            connection.begin(),
-            _hurry(connection, unhurried=unhurried),
-        ):
-            yield connection
-
-    @contextmanager
-    def _told(self) -> Generator[None]:
-        try:
-            yield
-        except (SQLAlchemyError, OSError) as fault:
-            error = told(fault, self.place)
-            if isinstance(error, StoreGoneError | StoreBrokenError):
-                self.close()  # what comes back may be another file or server, without tables
-            raise error from fault
-
-    def _engine(self) -> Engine:
-        """The engine, made and brought up to date at its first use."""
-        # Bringing it up to date may take its time; nobody waits for that but who does it.
-        if not self._lock.acquire(timeout=BUSY_S):
-            raise StoreLockedError(place=self.place)
-        try:
-            if self._engine_made is not None and self._file.is_another():
-                self._engine_made.dispose()
-                self._engine_made = None
-            if self._engine_made is None:
-                # Who waited for the lock while another found it gone isn't to wait once more.
-                if self._failed is not None and self._clock() < self._failed[1]:
-                    error = self._failed[0]
-                    raise type(error)(**error.values)
-                try:
-                    self._engine_made = self._made()
-                except (SQLAlchemyError, OSError, StoreError) as fault:
-                    error = fault if isinstance(fault, StoreError) else told(fault, self.place)
-                    self._failed = (error, self._clock() + _LEFT_ALONE_S)
-                    raise error from fault
-                self._failed = None
-            return self._engine_made
-        finally:
-            self._lock.release()
-
-    def _made(self) -> Engine:
-        self._file.make_folder()
-        engine = _make_engine(self._url)
-        try:
-            _bring_up_to_date(engine, self.place)
-        except BaseException:
-            engine.dispose()
-            raise
-        self._file.opened()
-        return engine
-
-
-class _DatabaseFile:
-    """The file of a SQLite database, as it was when it was opened; nothing for PostgreSQL.
-
-    SQLite goes on writing into a file that was deleted, where nobody will ever read it.
-
-    Thread-safety: none; its database's lock is held.
-    """
-
-    def __init__(self, url: str) -> None:
-        parsed = make_url(url)
-        kept = parsed.database or ""
-        usual = parsed.drivername.startswith("sqlite") and not kept.startswith((":", "file:"))
-        self._path = Path(kept) if kept and usual else None
-        self._seen: tuple[int, int] | None = None
-
-    def make_folder(self) -> None:
-        """Make the folder for a new database.
-
-        Raises:
-            OSError: it can't be made; or there was a database, and it is gone now. An empty one in
-                its place would look as if all were lost, and stand in the way of its return.
-        """
-        if self._path is None:
-            return
-        if self._seen is not None:
-            self._path.stat()
-        else:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-
-    def opened(self) -> None:
-        """Remember which file it is."""
-        self._seen = self._now()
-
-    def is_another(self) -> bool:
-        """Whether it was deleted or replaced since."""
-        return self._now() != self._seen
-
-    def _now(self) -> tuple[int, int] | None:
-        if self._path is None:
-            return None
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
-
-def place_of(url: str) -> str:
-    """Where a database is, to be shown: its file, or its address without the password."""
-    parsed = make_url(url)
-    if parsed.drivername.startswith("sqlite"):
-        return parsed.database or ":memory:"
-    host = parsed.host or "localhost"
-    port = f":{parsed.port}" if parsed.port else ""
-    return f"{parsed.get_backend_name()}://{host}{port}/{parsed.database or ''}"
-
-
-def _into_wal(cursor: sqlite3.Cursor) -> None:
-    """Of two processes that make a file a WAL one at once, one is refused without any waiting."""
-    until_s = time.monotonic() + BUSY_S
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as fault:
-            if fault.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until_s:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
-def _make_engine(url: str) -> Engine:
-    parsed = make_url(url)
-    if not parsed.drivername.startswith("sqlite"):
-        engine = sa.create_engine(
-            url,
-            pool_size=5,
-            max_overflow=20,
-            pool_timeout=_POOL_WAIT_S,
-            pool_pre_ping=True,
-            connect_args={
-                "connect_timeout": _CONNECT_S,
-                "options": f"-c lock_timeout={round(BUSY_S * 1000)}"
-                f" -c statement_timeout={_STATEMENT_MS}",
-            },
-        )
-
-        @sa.event.listens_for(engine, "do_connect")
-        def connect(dialect: Any, record: Any, args: Any, values: Any) -> Any:
-            from llm.postgres_connection import PatientConnection  # where there is no PostgreSQL
-            # its driver needn't be loaded
-
-            return PatientConnection.connect(*args, **values)
-
-        return engine
-    engine = sa.create_engine(
-        url,
-        pool_size=5,
-        max_overflow=20,
-        pool_timeout=_POOL_WAIT_S,
-        connect_args={"timeout": BUSY_S},
-    )
-
-    @sa.event.listens_for(engine, "connect")
-    def connected(connection: Any, record: Any) -> None:
-        connection.isolation_level = None  # transactions begin where `begun` says, not by guess
-        cursor = connection.cursor()
-        # WAL: readers and the one writer don't wait for each other. NORMAL: a killed process loses
-        # nothing; a machine without power may lose the last moments, never the whole.
-        _into_wal(cursor)
-        cursor.execute("PRAGMA synchronous=NORMAL")
-        cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.close()
-
-    @sa.event.listens_for(engine, "begin")
-    def begun(connection: Connection) -> None:
-        # A transaction that begins as a reader and then writes can be refused at once, whatever
-        # the busy timeout says: https://www.sqlite.org/lang_transaction.html
-        writes = connection.get_execution_options().get("writes")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
-
-
-@contextmanager
-def _hurry(connection: Connection, *, unhurried: bool) -> Generator[None]:
-    """Within a transaction: the usual limits on time, or long ones."""
-    if not unhurried or connection.dialect.name != "postgresql":
-        yield
-        return
-    driver: Any = connection.connection.driver_connection
-    usual_s, driver.patience_s = driver.patience_s, _UNHURRIED_S + 5
-    try:
-        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {1000 * _UNHURRIED_S}")
-        yield
-    finally:
-        driver.patience_s = usual_s
-
-
-def _bring_up_to_date(engine: Engine, place: str) -> None:
-    """Make the tables, or change them as newer versions of this app want them."""
-    with engine.connect() as connection:
-        revision = _revision(connection)
-    if revision == NEWEST:
-        return
-    if revision is not None and revision > NEWEST:
-        raise StoreNewerError(place=place)
-    from alembic import command  # seldom needed, and slow to load
-    from alembic.config import Config
-
-    config = Config()
-    folder = str(Path(__file__).parent / "migrations")
-    config.set_main_option("script_location", folder.replace("%", "%%"))
-    # Alembic's context is the whole process's.
-    with (
-        _MIGRATING,
-        engine.connect().execution_options(writes=True) as connection,
-        connection.begin(),
-    ):
-        # Another process may be at it. Whoever waits for it longer than for a write is told that
-        # the database is locked, goes on in memory, and comes again.
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
-            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-            connection.connection.driver_connection.patience_s = None  # type: ignore[union-attr]
-        if _revision(connection) != NEWEST:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-    engine.dispose()  # the connection that waits
-
-
-def _revision(connection: Connection) -> str | None:
-    """The migration that the database is at; None before the first."""
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
 
 
 def _now(connection: Connection) -> float:

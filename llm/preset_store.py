@@ -7,10 +7,10 @@ import json
 from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.engine import Connection, RowMapping
 
-from llm.conversation_database import ConversationDatabase
 from llm.conversation_json import params_from_json, params_to_json
 from llm.conversation_rows import from_json
 from llm.conversation_tables import presets
+from llm.database import Database
 from llm.errors import PresetError, Reason
 from llm.presets import MAX_PRESETS, Preset, fit_to_keep
 
@@ -26,7 +26,7 @@ class PresetStore:
         StoreError: the database can't be had, or refuses.
     """
 
-    def __init__(self, database: ConversationDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
 
     def listed(self, owner: str) -> list[Preset]:

@@ -21,6 +21,7 @@ DATABASE = (
     "conversation_archive",
     "conversation_database",
     "conversation_tables",
+    "database",
     "postgres_connection",
     "preset_store",
 )
@@ -68,11 +69,12 @@ VENDORS: dict[str, set[str]] = {
         "llm/conversation_database.py",
         "llm/conversation_search.py",
         "llm/conversation_tables.py",
+        "llm/database.py",
         "llm/migrations/versions/v0001_conversations.py",
         "llm/preset_store.py",
     },
     "alembic": {
-        "llm/conversation_database.py",
+        "llm/database.py",
         "llm/migrations/env.py",
         "llm/migrations/versions/v0001_conversations.py",
     },
