@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from benchmarks.through_page import Run
 
 if TYPE_CHECKING:
     from llm.types import Backend, SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One answer."""
+
+    tokens: int
+    tokens_per_s: float
+    ttft_s: float
 
 
 def in_turns(

@@ -32,20 +32,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser
 
-from benchmarks.beside_bare import added_ttft_ms, in_turns, speed_ratios, through_a_job
+from benchmarks.bare_generate import bare_run, without_hooks
+from benchmarks.beside_bare import Run, added_ttft_ms, in_turns, speed_ratios, through_a_job
 from benchmarks.browser_probe import chromium
 from benchmarks.chat_page import APP
 from benchmarks.server import ROOT
 from benchmarks.table import Goal, Section, render, row, spread
-from benchmarks.through_page import Run, through_the_page
+from benchmarks.through_page import through_the_page
 
 QUESTION = "Write a long story about a lighthouse keeper who learns to paint the sea."
 SEED = 7
@@ -156,8 +155,8 @@ def _compare(data_dir: Path, tokens: int, rounds: int) -> dict[str, list[dict[st
     params = SamplingParams(max_tokens=tokens, seed=SEED)
 
     def bare() -> Run:
-        with _without_hooks(backend._loaded.model):
-            return _bare(backend._loaded, tokens)
+        with without_hooks(backend._loaded.model):
+            return bare_run(backend._loaded, QUESTION, tokens, SEED)
 
     def engine() -> Run:
         return through_a_job(backend, QUESTION, params)
@@ -165,63 +164,6 @@ def _compare(data_dir: Path, tokens: int, rounds: int) -> dict[str, list[dict[st
     names = ("bare", "engine")
     each = zip(names, in_turns(bare, engine, rounds), strict=True)
     return {name: [asdict(run) for run in runs] for name, runs in each}
-
-
-@contextmanager
-def _without_hooks(model: Any) -> Iterator[None]:
-    """The model as transformers made it: the backend hooks its layers to be able to stop."""
-    kept = [(module, dict(module._forward_pre_hooks)) for module in model.modules()]
-    for module, _ in kept:
-        module._forward_pre_hooks.clear()
-    try:
-        yield
-    finally:
-        for module, hooks in kept:
-            module._forward_pre_hooks.update(hooks)
-
-
-class _Clock:
-    """A streamer that only notes when the first generated token came."""
-
-    def __init__(self) -> None:
-        self.puts = 0
-        self.first_s = 0.0
-
-    def put(self, value: Any) -> None:
-        self.puts += 1
-        if self.puts == 2:  # The prompt is put first.
-            self.first_s = time.perf_counter()
-
-    def end(self) -> None:
-        pass
-
-
-def _bare(loaded: Any, tokens: int) -> Run:
-    import torch
-
-    from llm.types import SamplingParams
-
-    params = SamplingParams()
-    clock = _Clock()
-    torch.manual_seed(SEED)
-    started_s = time.perf_counter()
-    inputs = loaded.tokenizer.apply_chat_template(
-        [{"role": "user", "content": QUESTION}],
-        add_generation_prompt=True,
-        return_dict=True,
-        return_tensors="pt",
-    )
-    ids = loaded.model.generate(
-        **inputs.to(loaded.device),
-        do_sample=True,
-        temperature=params.temperature,
-        top_p=params.top_p,
-        max_new_tokens=tokens,
-        streamer=clock,
-    )
-    took_s = time.perf_counter() - clock.first_s
-    made = int(ids.shape[1] - inputs["input_ids"].shape[1])
-    return Run(made, (made - 1) / took_s, clock.first_s - started_s)
 
 
 def main(arguments: list[str]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from playwright.sync_api import Browser
 
+from benchmarks.beside_bare import Run
 from benchmarks.browser_probe import open_page
 from benchmarks.chat_page import APP, PAGE_TIMEOUT_S, SCRIPTS
 from benchmarks.server import serve
@@ -14,15 +14,6 @@ from benchmarks.server import serve
 START_TIMEOUT_S = 900.0
 TIMES = 3
 _RECEIPT = re.compile(r"([\d,]+) tokens? · first text after ([\d.]+) s · ([\d.,]+) tokens/s")
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One answer."""
-
-    tokens: int
-    tokens_per_s: float
-    ttft_s: float
 
 
 def through_the_page(

@@ -29,12 +29,12 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
-from benchmarks.beside_bare import added_ttft_ms, in_turns, speed_ratios, through_a_job
+from benchmarks.beside_bare import Run, added_ttft_ms, in_turns, speed_ratios, through_a_job
 from benchmarks.browser_probe import chromium, open_page
 from benchmarks.chat_page import APP, PAGE_TIMEOUT_S, SCRIPTS
 from benchmarks.server import Server, serve
 from benchmarks.table import Goal, Section, render, spread
-from benchmarks.through_page import Run, through_the_page
+from benchmarks.through_page import through_the_page
 from tests.servers.real_server import WINDOW_TOKENS, RealServer, vllm_server
 
 QUESTION = "Write a long story about a lighthouse keeper who learns to paint the sea."
