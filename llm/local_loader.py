@@ -5,7 +5,7 @@ Imports torch and transformers; import this module where a model is loaded, not 
 
 from __future__ import annotations
 
-import warnings
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,8 +63,8 @@ def load_model(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     """
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    # bitsandbytes says this for every matmul of every token.
-    warnings.filterwarnings("ignore", message="MatMul8bitLt: inputs will be cast")
+    # bitsandbytes logs that it casts the inputs, for every matmul of every token.
+    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     failure: LLMError

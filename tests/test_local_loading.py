@@ -129,11 +129,15 @@ def test_options_of_attention_and_number_type_are_obeyed(
 
 @pytest.mark.parametrize("quantization", ["8bit", "4bit"])
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
-def test_quantized_models_answer(
-    tiny_folder: Path, make_backend: Callable[..., LocalBackend], quantization: str
+def test_quantized_models_answer_without_a_word_in_the_log_for_each_matmul(
+    tiny_folder: Path,
+    make_backend: Callable[..., LocalBackend],
+    quantization: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     backend = make_backend(tiny_folder, quantization=quantization)
     assert read(backend, ask(max_tokens=4))[1].usage.completion_tokens == 4
+    assert "MatMul8bitLt" not in caplog.text
 
 
 def test_threads_are_set_when_asked_for(
