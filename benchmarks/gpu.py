@@ -86,7 +86,7 @@ class Sizes:
     window_s: float = 20
     stops: int = 6
     quantized_tokens: int = 48
-    make_s: float = 60
+    make_s: float = 90
     load_s: float = 25
 
 

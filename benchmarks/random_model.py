@@ -46,8 +46,10 @@ TINY = Shape("a tiny model", 128, 4, 4, 2, 256, 4_096, 4_096)
 def make_random_model(folder: Path, shape: Shape, device: str, seed: int = 0) -> int:
     """Write the model, as safetensors in bfloat16, and its tokenizer; the number of parameters."""
     import torch
+    import transformers
     from transformers import AutoModelForCausalLM, Qwen2Config
 
+    transformers.logging.disable_progress_bar()
     config = Qwen2Config(
         hidden_size=shape.hidden_size,
         num_hidden_layers=shape.num_hidden_layers,
@@ -62,8 +64,8 @@ def make_random_model(folder: Path, shape: Shape, device: str, seed: int = 0) ->
         eos_token_id=None,
         pad_token_id=0,
     )
-    with torch.random.fork_rng(), torch.device(device):
-        torch.manual_seed(seed)
+    torch.manual_seed(seed)
+    with torch.device(device):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     model.save_pretrained(folder)
     make_tokenizer(shape.vocab_size).save_pretrained(folder)
