@@ -6,7 +6,7 @@
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, store.py,
-many.py, local_engine.py, vllm_engine.py, people.py.
+many.py, local_engine.py, vllm_engine.py, people.py. What needs a GPU is a command of its own, gpu.py.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
 """

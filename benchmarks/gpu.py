@@ -42,7 +42,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -116,7 +118,8 @@ class Bench:
         self.sizes = sizes
         self._folder = folder
         self._open: dict[tuple[tuple[str, Any], ...], LocalBackend] = {}
-        self.single_tokens_per_s: float | None = None
+        self.bare_tokens_per_s: float | None = None
+        self.engine_tokens_per_s: float | None = None
 
     @property
     def model_folder(self) -> Path:
@@ -202,8 +205,9 @@ def measure_one(bench: Bench, way: str) -> Measured:
         lambda: bare(tokens), lambda: through_a_job(backend, QUESTION, params), rounds
     )
     speeds = [run.tokens_per_s for run in engines]
-    if bench.single_tokens_per_s is None:
-        bench.single_tokens_per_s = statistics.median(speeds)
+    if bench.bare_tokens_per_s is None:  # the other way, later, is no yardstick for the rest
+        bench.bare_tokens_per_s = statistics.median(run.tokens_per_s for run in bares)
+        bench.engine_tokens_per_s = statistics.median(speeds)
     ratios, added_ms = speed_ratios(bares, engines), added_ttft_ms(bares, engines)
     rows = (
         spread("bare, tok/s", [run.tokens_per_s for run in bares], "{:.1f}"),
@@ -320,12 +324,46 @@ def measure_quantized(bench: Bench, mode: str) -> Measured:
     params = SamplingParams(max_tokens=bench.sizes.quantized_tokens, seed=SEED)
     done = ask_together(backend, question, params, bench.sizes.window_s)
     speed = (done.tokens[0] - 1) / (done.took_s - done.ttft_s[0])
-    of_none = speed / bench.single_tokens_per_s if bench.single_tokens_per_s else None
+    return _quantized(mode, speed, bench.engine_tokens_per_s, weights)
+
+
+def measure_torchao(bench: Bench) -> Measured:
+    """A bare answer by torchao's 8-bit weights: whether it would be worth offering."""
+    name = "torchao int8, bare"
+    if find_spec("torchao") is None:
+        return Measured(
+            (Row(name, {"app": "not installed: torchao"}),), {"not_installed": "torchao"}
+        )
+    from transformers import AutoModelForCausalLM, AutoTokenizer, TorchAoConfig
+
+    from llm.local_loader import LoadedModel, choose_dtype
+
+    bench.close()
+    _reset_peak()
+    int8 = import_module("torchao.quantization").Int8WeightOnlyConfig()
+    model = AutoModelForCausalLM.from_pretrained(
+        bench.model_folder,
+        dtype=choose_dtype("auto"),
+        device_map="auto",
+        quantization_config=TorchAoConfig(int8),
+    )
+    weights = _allocated_gb()
+    tokenizer = AutoTokenizer.from_pretrained(bench.model_folder)
+    loaded = LoadedModel(name, model, tokenizer, model.device, None, ())
+    bare_run(loaded, QUESTION, 4, SEED, bench.sizes.window_s)
+    run = bare_run(loaded, QUESTION, bench.sizes.quantized_tokens, SEED, bench.sizes.window_s)
+    return _quantized(name, run.tokens_per_s, bench.bare_tokens_per_s, weights)
+
+
+def _quantized(
+    name: str, speed: float, unquantized: float | None, weights: float | None
+) -> Measured:
+    of_none = speed / unquantized if unquantized else None
     rows = (
-        row(f"{mode}, tok/s", {"app": speed}, "{:.1f}".format),
-        row(f"{mode} / unquantized", {"app": of_none}, "{:.2f}".format),
-        _memory_row(f"{mode}, weights", weights),
-        _memory_row(f"{mode}, memory", peak := _peak_gb()),
+        row(f"{name}, tok/s", {"app": speed}, "{:.1f}".format),
+        row(f"{name} / unquantized", {"app": of_none}, "{:.2f}".format),
+        _memory_row(f"{name}, weights", weights),
+        _memory_row(f"{name}, memory", peak := _peak_gb()),
     )
     figures = {"tokens_per_s": speed, "of_unquantized": of_none, "weights_gb": weights}
     return Measured(rows, {**figures, "peak_gb": peak})
@@ -394,6 +432,9 @@ def plan(bench: Bench) -> list[Part]:
         )
         for mode in quantizations()
     ]
+    title, needs_s = "quantized, one answer at a time", load_s + window_s
+    measure_ao = partial(measure_torchao, bench)
+    parts.append(Part("quantized-torchao", title, needs_s, False, measure_ao))
     return parts
 
 
