@@ -138,6 +138,7 @@ def _sampling(tokens: int, max_s: float | None) -> dict[str, Any]:
         "do_sample": True,
         "temperature": params.temperature,
         "top_p": params.top_p,
+        "top_k": 0,  # transformers' own default is 50; the app has none
         "max_new_tokens": tokens,
         "max_time": max_s,
     }

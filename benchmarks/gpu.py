@@ -22,8 +22,8 @@ the reason. The status is 1 when a part that is required has no figures.
 - **first text, worst**: the longest that one of them waited.
 - **event loop**: what anything due at any moment had to wait in a loop of the same process, while
   the engine gave those answers.
-- **Stop**: from `cancel` to the answer's end, for one answer alone, and for eight stopped one after
-  the other while the rest go on.
+- **Stop**: from `cancel` to the answer's end, for one answer alone, for eight stopped one after the
+  other while the rest go on, and a third into the reading of a long prompt.
 - **memory**: the most that was allocated on the device; on a CPU the most that the process has had
   up to then.
 """
@@ -50,7 +50,7 @@ from typing import Any, get_args, get_type_hints
 
 from benchmarks.bare_generate import bare_run, plain_threads, static_batch, without_hooks
 from benchmarks.beside_bare import added_ttft_ms, in_turns, speed_ratios, through_a_job
-from benchmarks.jobs_at_once import ask_together, stop_in_turn
+from benchmarks.jobs_at_once import ask_together, stop_in_turn, stop_while_reading
 from benchmarks.loop_delay import loop_delay, percentile
 from benchmarks.parts import Measured, Outcome, Part, failed, run_parts, sections
 from benchmarks.random_model import QWEN_1_5B, TINY, Shape, make_random_model
@@ -76,7 +76,8 @@ class Sizes:
         tokens: of an answer.
         rounds: of bare and engine in turns.
         window_s: what answers at once may take; then they are stopped, and what came counts.
-        stops: of an answer alone.
+        stops: of an answer alone, and of one whose long prompt is being read.
+        long_prompt: its tokens, about.
         quantized_tokens: of an answer by quantized weights.
         make_s: making the model takes at most so long.
         load_s: loading it and warming it up.
@@ -87,12 +88,15 @@ class Sizes:
     rounds: int = 4
     window_s: float = 20
     stops: int = 6
+    long_prompt: int = 16_000
     quantized_tokens: int = 48
     make_s: float = 90
     load_s: float = 25
 
 
-SMALL = Sizes(TINY, tokens=16, rounds=1, window_s=10, stops=2, quantized_tokens=8)
+SMALL = Sizes(
+    TINY, tokens=16, rounds=1, window_s=10, stops=2, long_prompt=2_000, quantized_tokens=8
+)
 
 
 def ways() -> dict[str, dict[str, Any]]:
@@ -221,7 +225,7 @@ def measure_one(bench: Bench, way: str) -> Measured:
 
 
 def measure_stop(bench: Bench, way: str) -> Measured:
-    """Stop one answer alone, several times; then eight, one after the other."""
+    """Stop one answer alone, several times; eight, one after the other; and long prompts."""
     (backend,) = bench.backends({**ways()[way], "slots": AT_ONCE[0]})
     alone_ms = [
         1000 * stopped_s
@@ -229,11 +233,23 @@ def measure_stop(bench: Bench, way: str) -> Measured:
         for stopped_s in stop_in_turn(backend, _questions(1))
     ]
     beside_ms = [1000 * stopped_s for stopped_s in stop_in_turn(backend, _questions(AT_ONCE[0]))]
+    # The tokenizer takes text byte by byte.
+    more = " and again" * (bench.sizes.long_prompt // len(" and again"))
+    long = [question + more for question in _questions(1 + bench.sizes.stops)]
+    read_s, reading_s = stop_while_reading(backend, long)
+    reading_ms = [1000 * stopped_s for stopped_s in reading_s]
     rows = (
-        _p50_max(f"alone, p50 (max) of {len(alone_ms)}", alone_ms),
+        _p50_max("alone, p50 (max)", alone_ms),
         _p50_max(f"of {AT_ONCE[0]}, p50 (max)", beside_ms),
+        row(
+            f"{bench.sizes.long_prompt:,} tokens of prompt, first text",
+            {"app": read_s},
+            "{:.2f} s".format,
+        ),
+        _p50_max("while that is read, p50 (max)", reading_ms),
     )
-    return Measured(rows, {"alone_ms": alone_ms, "beside_ms": beside_ms})
+    stops = {"alone_ms": alone_ms, "beside_ms": beside_ms, "reading_ms": reading_ms}
+    return Measured(rows, {**stops, "long_prompt_ttft_s": read_s})
 
 
 def measure_static(bench: Bench, count: int) -> Measured:
@@ -439,7 +455,10 @@ def plan(bench: Bench) -> list[Part]:
 
 
 def _p50_max(figure: str, values_ms: Sequence[float]) -> Row:
-    text = f"{percentile(values_ms, 0.5):.0f} ms ({max(values_ms):.0f} ms)"
+    """A dash where nothing was measured."""
+    if not values_ms:
+        return Row(figure, {"app": "–"})
+    text = f"{percentile(values_ms, 0.5):.0f} ms ({max(values_ms):.0f} ms) of {len(values_ms)}"
     return Row(figure, {"app": text})
 
 

@@ -156,3 +156,31 @@ def stop_in_turn(backend: Backend, questions: Sequence[str]) -> list[float]:
     finally:
         for answer in answers:
             answer.job.cancel()
+
+
+def stop_while_reading(backend: Backend, questions: Sequence[str]) -> tuple[float, list[float]]:
+    """Ask long questions, one after the other; stop all but the first a third into the reading.
+
+    Returns:
+        Seconds until the first one's first text; seconds from `cancel` to the end of each other
+        one, but for those that had text already.
+
+    Raises:
+        LLMError: one failed.
+        TimeoutError: one doesn't let go.
+    """
+    first, *others = questions
+    whole = ask_together(backend, [first], SamplingParams(max_tokens=2, seed=0), FIRST_TEXT_S)
+    ttft_s = whole.ttft_s[0]
+    took_s = []
+    for question in others:
+        answer = _Answer(backend, question, SamplingParams(max_tokens=ENDLESS_TOKENS, seed=0))
+        answer.start()
+        answer.over.wait(ttft_s / 3)
+        reading = not answer.job.snapshot().text
+        cancelled_s = time.perf_counter()
+        answer.job.cancel()
+        answer.let_go()
+        if reading:
+            took_s.append(answer.ended_s - cancelled_s)
+    return ttft_s, took_s

@@ -1,8 +1,8 @@
 """A model of a real one's size with random weights, and a tokenizer for it: nothing is downloaded.
 
 What it says is nonsense; how long it takes over it isn't, since the time a token takes hangs on
-the shapes and not on the values. It has no token that ends an answer, so every answer is as long
-as it is asked to be.
+the shapes and not on the values. The token that ends an answer is looked for as ever, but stands
+behind the last one that the model can say: every answer is as long as it is asked to be.
 
 torch and transformers are imported by the function.
 """
@@ -67,13 +67,14 @@ def make_random_model(folder: Path, shape: Shape, device: str, seed: int = 0) ->
     torch.manual_seed(seed)
     with torch.device(device):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    model.generation_config.eos_token_id = shape.vocab_size
     model.save_pretrained(folder)
     make_tokenizer(shape.vocab_size).save_pretrained(folder)
     return int(model.num_parameters())
 
 
 def make_tokenizer(vocab_size: int) -> Any:
-    """A byte-level BPE tokenizer of just so many entries, without one that ends an answer.
+    """A byte-level BPE tokenizer of just so many entries, and one more that ends an answer.
 
     It has every byte, so it takes any text, byte by byte; the rest are made-up words, so that
     what a model says at random is text.
@@ -89,6 +90,7 @@ def make_tokenizer(vocab_size: int) -> Any:
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=raw,
         pad_token=_SPECIAL[0],
+        eos_token="<|endoftext|>",
         additional_special_tokens=list(_SPECIAL[1:]),
     )
     tokenizer.chat_template = _TEMPLATE
