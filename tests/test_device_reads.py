@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.gpu import ways
 from llm.local_backend import LocalBackend
 from llm.local_generation import generate
 from llm.types import CancelToken
@@ -51,7 +52,7 @@ def test_a_token_is_read_from_the_device_no_oftener_than_generate_itself_reads(
     monkeypatch: pytest.MonkeyPatch,
     params: dict[str, Any],
 ) -> None:
-    backend = make_backend(tiny_folder)
+    backend = make_backend(tiny_folder, **ways()["a thread each"])
     model = model_of(backend)
     bare = model.generate
     counts: list[Counter[str]] = []
