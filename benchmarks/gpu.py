@@ -576,6 +576,8 @@ def main() -> int:
     chosen = parser.parse_args()
     started_s = time.monotonic()
     _wait_without_spinning()  # before torch is imported, as the app does
+    if _device() == "cpu" and not chosen.tiny:
+        parser.error("torch sees no GPU here; with --tiny it runs on a CPU")
     host = machine()
     with tempfile.TemporaryDirectory(prefix="steady-chat-gpu-") as folder:
         bench = Bench(Path(folder), SMALL if chosen.tiny else Sizes())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from benchmarks import gpu
 from benchmarks.gpu import quantizations, ways
@@ -197,6 +198,17 @@ def test_without_time_nothing_is_begun_which_is_a_failure(tmp_path: Path) -> Non
     assert re.fullmatch(
         r"left out: it may take \d+ s, and 0 s are left", rows(done.stdout)["model"]
     )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_it_says_so_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.gpu", "--results", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert done.returncode == 2
+    assert "no GPU here" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_where_the_engine_can_batch_both_ways_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
