@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks.gpu import ways
+from benchmarks.gpu_bench import ways
 from llm.local_backend import LocalBackend
 from llm.local_generation import generate
 from llm.types import CancelToken

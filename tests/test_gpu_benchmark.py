@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import gpu
-from benchmarks.gpu import quantizations, ways
+from benchmarks import gpu_bench
+from benchmarks.gpu_bench import quantizations, ways
 from benchmarks.loop_delay import loop_delay, percentile
 from benchmarks.parts import Measured, Outcome, Part, failed, reason_of, run_parts, sections
 from benchmarks.random_model import QWEN_1_5B, make_tokenizer
@@ -213,7 +213,7 @@ def test_without_a_gpu_it_says_so_at_once(tmp_path: Path) -> None:
 
 def test_where_the_engine_can_batch_both_ways_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     batching = make_dataclass("Batching", [("batching", str, "auto")])
-    monkeypatch.setattr(gpu, "LocalOptions", batching)
+    monkeypatch.setattr(gpu_bench, "LocalOptions", batching)
     assert ways() == {"a thread each": {"batching": "off"}, "batched": {"batching": "on"}}
 
 
