@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from fluent.runtime import FluentBundle
@@ -65,10 +65,17 @@ class Catalogue:
 @cache
 def catalogue(language: str) -> Catalogue:
     """The catalogue of a language, read once. Unknown languages get the first of LANGUAGES."""
+    from babel import Locale
     from fluent.runtime import FluentBundle, FluentResource
 
     language = language if language in LANGUAGES else next(iter(LANGUAGES))
+    ordinal = Locale.parse(_BABEL[language]).ordinal_form
     # No isolation marks: they would be copied along with model names and addresses.
-    bundle = FluentBundle([_LOCALES[language]], use_isolating=False)
+    bundle = FluentBundle(
+        [_LOCALES[language]],
+        # Fluent's own NUMBER($n, type: "ordinal") isn't in this implementation.
+        functions={"ORDINAL": cast("Any", lambda number: ordinal(int(number)))},
+        use_isolating=False,
+    )
     bundle.add_resource(FluentResource((FOLDER / f"{language}.ftl").read_text(encoding="utf-8")))
     return Catalogue(language, bundle)

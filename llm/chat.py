@@ -44,7 +44,7 @@ from llm.errors import (
 )
 from llm.fault_log import log_fault
 from llm.job import GenerationJob, Snapshot
-from llm.registry import JobRegistry
+from llm.registry import JobRegistry, Place
 from llm.served_values import whole_text
 from llm.stored_answer import StoredAnswer
 from llm.types import Backend, Finish, GenerationRequest, Message, SamplingParams
@@ -60,6 +60,7 @@ class Chat:
 
     Args:
         backends: name to a function that gives the backend, made on first use.
+        max_answer_tokens: no answer is asked to have more, whatever its parameters say.
 
     Thread-safety: every method may be called from any thread; two tabs that ask at the same
     moment get two turns, one after the other, in two processes too.
@@ -71,12 +72,14 @@ class Chat:
         registry: JobRegistry,
         backends: Mapping[str, Callable[[], Backend]],
         max_question_chars: int = 400_000,
+        max_answer_tokens: int = 1_000_000,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._registry = registry
         self._backends = backends
         self._max_question_chars = max_question_chars
+        self._max_answer_tokens = max_answer_tokens
         self._clock = clock
         # Weak: a lock lives while somebody holds it, so there aren't more than there are callers.
         self._locks: weakref.WeakValueDictionary[ConversationKey, threading.RLock] = (
@@ -148,8 +151,9 @@ class Chat:
             key for key in keys if isinstance(key, ConversationKey) and key.owner == owner
         )
 
-    def ahead_of(self, job: GenerationJob | StoredAnswer) -> int:
-        return self._registry.ahead_of(job) if isinstance(job, GenerationJob) else 0
+    def place_of(self, job: GenerationJob | StoredAnswer) -> Place | None:
+        """Where the question stands in line; None when it doesn't wait, or in another process."""
+        return self._registry.place_of(job) if isinstance(job, GenerationJob) else None
 
     def standing_request(
         self,
@@ -162,6 +166,7 @@ class Chat:
     ) -> GenerationRequest:
         """What would be sent now, but for the next question."""
         messages = history_messages(self.turns(key), system_prompt)
+        params = params.at_most(self._max_answer_tokens)
         return GenerationRequest(messages, params, model, standing=True)
 
     # -- asking --
@@ -195,7 +200,7 @@ class Chat:
 
         with self._locked(key):
             self._store.begin(key, change)
-            self._start_next(key)
+            self._start_next(key, asked=turn.turn_id)
 
     def ask_again(
         self,
@@ -384,7 +389,7 @@ class Chat:
             uuid.uuid4().hex,
             question,
             backend,
-            params,
+            params.at_most(self._max_answer_tokens),
             system_prompt,
             person,
             model,
@@ -406,7 +411,7 @@ class Chat:
 
         with self._locked(key):
             self._store.change(key, change)
-            self._start_next(key)
+            self._start_next(key, asked=turn.turn_id)
 
     def _ended_turn(self, key: ConversationKey, turn_id: str) -> Turn | None:
         state = self._store.state(key)
@@ -418,11 +423,15 @@ class Chat:
         with self._locks_lock:
             return self._locks.setdefault(key, threading.RLock())
 
-    def _start_next(self, key: ConversationKey) -> None:
+    def _start_next(self, key: ConversationKey, asked: str = "") -> None:
         """Start the oldest queued turn unless an answer is running. Called with the lock held.
 
         After Clear the old job may still be letting go; its end starts what was asked since. Where
         another process answers, the keeper tries again.
+
+        Args:
+            asked: the turn that was asked just now: only that may be refused by a full line. What
+                was queued behind an answer has been taken already.
         """
         while self._registry.get(key) is None:
             claimed: list[Turn] = []
@@ -451,7 +460,8 @@ class Chat:
                 return
             turn = state.turns[claimed[0].turn_id]
             try:
-                self._submit(key, turn, state.path_to(turn.parent))
+                before = state.path_to(turn.parent)
+                self._submit(key, turn, before, admitted=turn.turn_id != asked)
                 return
             except LLMError as error:
                 self._fail(key, turn, error)
@@ -462,7 +472,9 @@ class Chat:
                 if not isinstance(error, Exception):
                     raise
 
-    def _submit(self, key: ConversationKey, turn: Turn, before: tuple[Turn, ...]) -> None:
+    def _submit(
+        self, key: ConversationKey, turn: Turn, before: tuple[Turn, ...], *, admitted: bool
+    ) -> None:
         backend = self._backends[turn.backend]()
         messages = [*history_messages(before, turn.system_prompt), Message("user", turn.question)]
         if turn.continues and turn.text:
@@ -490,6 +502,7 @@ class Chat:
             start_text=turn.text if turn.continues else "",
             save=save,
             on_end=on_end,
+            admitted=admitted,
         )
 
     def _end_barely(self, key: ConversationKey, turn: Turn, snapshot: Snapshot) -> None:

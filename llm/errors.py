@@ -55,6 +55,7 @@
     ├── PresetError                    a preset that can't be kept as it is
     ├── StalledError                   no text for too long
     ├── QueueFullError
+    │   └── TooManyWaitingError        of this one person's
     ├── ShuttingDownError
     └── InternalError                  a defect of this app; details are in the log
 
@@ -457,6 +458,12 @@ class QueueFullError(LLMError):
     """Values: limit."""
 
     message_id = "error-queue-full"
+
+
+class TooManyWaitingError(QueueFullError):
+    """This one person has enough questions in line. Values: limit."""
+
+    message_id = "error-too-many-waiting"
 
 
 class ShuttingDownError(LLMError):

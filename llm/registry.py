@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
-from llm.errors import QueueFullError, ShuttingDownError
+from llm.errors import QueueFullError, ShuttingDownError, TooManyWaitingError
 from llm.fault_log import log_fault
 from llm.job import AnswerSink, GenerationJob
 from llm.types import Backend, GenerationRequest
+from llm.wait_estimate import Asked, Countdown, RecentAnswers
 
 logger = logging.getLogger(__name__)
 
@@ -21,22 +23,48 @@ KEEPER_INTERVAL_S = 0.5
 an answer may lose."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a question stands in line.
+
+    Args:
+        number: 1 is the next to be taken.
+        left_s: the seconds until then, as they may be told; below 0 where it should have been
+            taken by now, None while nothing is known to tell it by.
+    """
+
+    number: int
+    left_s: float | None = None
+
+
 @dataclass(slots=True)
 class _Line:
-    """The queue in front of one backend."""
+    """The queue in front of one backend.
 
+    Args:
+        told: what those are told who have asked for their place.
+        starting: whether some thread is giving out slots, and will see what changes meanwhile.
+    """
+
+    backend: Backend
     waiting: list[GenerationJob] = field(default_factory=list)
     running: list[GenerationJob] = field(default_factory=list)
+    told: dict[GenerationJob, Countdown] = field(default_factory=dict)
+    starting: bool = False
 
 
 class JobRegistry:
     """Starts, finds, stops and looks after jobs; at most one a conversation.
 
     A backend's slots are given to waiting jobs fairly by person: who has the fewest answers
-    running comes first, then who has stood in line longest since their last answer.
+    running comes first, then who has stood in line longest since their last answer. So a person
+    with one question waits for about one answer of each other person, however many questions
+    those have. How many slots there are is asked at each start, and at least twice a second: a
+    backend may come to have more or fewer. With fewer, those that run go on.
 
     Args:
         max_waiting: how many questions may wait for one backend.
+        max_waiting_each: how many of one person's.
 
     Thread-safety: every method may be called from any thread. Jobs' callbacks and backends are
     never called with the lock held.
@@ -46,15 +74,21 @@ class JobRegistry:
         self,
         *,
         max_waiting: int = 100,
+        max_waiting_each: int = 100,
         idle_limit_s: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._max_waiting = max_waiting
+        self._max_waiting_each = max_waiting_each
         self._idle_limit_s = idle_limit_s
         self._clock = clock
         self._lock = threading.Lock()
         self._jobs: dict[Hashable, GenerationJob] = {}
         self._lines: dict[int, _Line] = {}
+        # Outlives the line, which is gone as soon as nobody is in it.
+        self._recent: weakref.WeakKeyDictionary[Backend, RecentAnswers] = (
+            weakref.WeakKeyDictionary()
+        )
         self._closed = threading.Event()
         self._keeper: threading.Thread | None = None
 
@@ -68,6 +102,7 @@ class JobRegistry:
         save: AnswerSink,
         on_end: Callable[[GenerationJob], None] = lambda job: None,
         start_text: str = "",
+        admitted: bool = False,
     ) -> GenerationJob:
         """Ask; the answer begins as soon as the backend has a slot.
 
@@ -76,9 +111,12 @@ class JobRegistry:
         Args:
             on_end: called after the job's end was published and its place was given away.
             start_text: as in `GenerationJob`.
+            admitted: whether it was taken before, and has waited behind its conversation's own
+                answer: then no limit refuses it any more.
 
         Raises:
             QueueFullError: too many are waiting.
+            TooManyWaitingError: too many of this person's are.
             ShuttingDownError: the registry is closed.
         """
 
@@ -91,9 +129,9 @@ class JobRegistry:
                 raise ShuttingDownError
             if conversation_id in self._jobs:
                 return self._jobs[conversation_id]
-            line = self._lines.get(id(backend)) or _Line()
-            if len(line.waiting) >= self._max_waiting:
-                raise QueueFullError(limit=self._max_waiting)
+            line = self._lines.get(id(backend)) or _Line(backend)
+            if not admitted:
+                self._refuse_too_many(line, person)
             self._ensure_keeper()
             job = GenerationJob(
                 conversation_id,
@@ -117,13 +155,33 @@ class JobRegistry:
         with self._lock:
             return self._jobs.get(conversation_id)
 
-    def ahead_of(self, job: GenerationJob) -> int:
-        """How many waiting questions will be taken before this one; 0 when it isn't waiting."""
+    def place_of(self, job: GenerationJob) -> Place | None:
+        """Where a question stands in line; None when it doesn't wait.
+
+        Two who look at the same question are told the same, and it goes down from look to look.
+        """
+        backend = job.backend
+        ready_s, slots = _ready_s(backend), _slots(backend)
         with self._lock:
-            line = self._lines.get(id(job.backend))
+            line = self._lines.get(id(backend))
             if line is None or job not in line.waiting:
-                return 0
-            return self._order(line).index(job)
+                return None
+            order = self._order(line)
+            number = order.index(job) + 1
+            running, ahead = list(line.running), order[: number - 1]
+            recent = self._recent.get(backend)
+        expected_s = None
+        if recent is not None and ready_s is not None:  # getting ready takes nobody knows how long
+            expected_s = recent.wait_s(
+                [_asked(each, min(each.reading_s(), ready_s)) for each in running],
+                [_asked(each) for each in ahead],
+                slots,
+            )
+        with self._lock:
+            if job not in line.waiting:
+                return None
+            countdown = line.told.setdefault(job, Countdown())
+            return Place(number, countdown.left_s(expected_s, self._clock()))
 
     def jobs(self) -> list[GenerationJob]:
         """All that are waiting or running."""
@@ -154,33 +212,83 @@ class JobRegistry:
         by_round = sorted(zip(rounds, line.waiting, strict=True), key=lambda pair: pair[0])
         return [job for _, job in by_round]
 
+    def _refuse_too_many(self, line: _Line, person: str) -> None:
+        """Called with the lock held."""
+        if len(line.waiting) >= self._max_waiting:
+            raise QueueFullError(limit=self._max_waiting)
+        if sum(job.person == person for job in line.waiting) >= self._max_waiting_each:
+            raise TooManyWaitingError(limit=self._max_waiting_each)
+
     def _start_next(self, backend: Backend) -> None:
-        slots = backend.slots
-        while not self._closed.is_set():
+        """Give the free slots to those who wait.
+
+        One thread at a time does it for a line: a job that can't be started ends at once, and its
+        end comes here again. Others leave it to that thread, which looks once more before it goes.
+        """
+        with self._lock:
+            line = self._lines.get(id(backend))
+            if line is None or line.starting:
+                return
+            line.starting = True
+        try:
+            while (job := self._take_next(line)) is not None:
+                job.start()
+        except BaseException:
             with self._lock:
-                line = self._lines.get(id(backend))
-                if line is None or not line.waiting or len(line.running) >= slots:
-                    return
-                job = self._order(line)[0]
-                line.waiting.remove(job)
-                line.running.append(job)
-            job.start()
+                line.starting = False
+            raise
+
+    def _take_next(self, line: _Line) -> GenerationJob | None:
+        """Who has a slot now; None, and nobody is starting any more, when that is nobody."""
+        slots = _slots(line.backend)
+        with self._lock:
+            if self._closed.is_set() or not line.waiting or len(line.running) >= slots:
+                line.starting = False
+                self._drop_if_empty(line)
+                return None
+            job = self._order(line)[0]
+            line.waiting.remove(job)
+            line.told.pop(job, None)
+            line.running.append(job)
+            return job
+
+    def _drop_if_empty(self, line: _Line) -> None:
+        """Called with the lock held."""
+        if not line.waiting and not line.running and not line.starting:
+            self._lines.pop(id(line.backend), None)
 
     def _forget(self, job: GenerationJob) -> None:
         with self._lock:
             if self._jobs.get(job.conversation_id) is job:
                 del self._jobs[job.conversation_id]
             line = self._lines.get(id(job.backend))
+            ran = line is not None and job in line.running
             if line is not None:
-                if job in line.waiting:
-                    line.waiting.remove(job)
-                elif job in line.running:
+                line.told.pop(job, None)
+                if ran:
                     line.running.remove(job)
                     # Who had an answer goes to the back of the line; the sort is stable.
                     line.waiting.sort(key=lambda other: other.person == job.person)
-                if not line.waiting and not line.running:
-                    del self._lines[id(job.backend)]
+                elif job in line.waiting:
+                    line.waiting.remove(job)
+                self._drop_if_empty(line)
+        if ran:
+            try:
+                self._learn(job)
+            except Exception as error:  # noqa: BLE001 - told by type and place
+                log_fault(logger, "What an answer took couldn't be told", error)
         self._start_next(job.backend)
+
+    def _learn(self, job: GenerationJob) -> None:
+        """Remember what an answer took, for the sake of those who wait for the next ones."""
+        answer, ready_s = job.snapshot(), _ready_s(job.backend)
+        if answer.finish is None or answer.finish.reason == "error" or ready_s is None:
+            return
+        # Not what it waited for the model to be ready: the next won't.
+        taken_s = min(job.reading_s(), ready_s)
+        with self._lock:
+            recent = self._recent.setdefault(job.backend, RecentAnswers())
+        recent.learn(taken_s, answer.ttft_s, answer.tokens_per_s)
 
     def _ensure_keeper(self) -> None:
         if self._keeper is None:
@@ -195,9 +303,38 @@ class JobRegistry:
     def _look_after_all(self) -> None:
         with self._lock:
             jobs = list(self._jobs.values())
+            backends = [line.backend for line in self._lines.values()]
+        for backend in backends:
+            try:
+                self._start_next(backend)  # it may have come to have more slots
+            except Exception as error:  # noqa: BLE001 - the keeper must go on
+                log_fault(logger, "Starting the next answer failed", error)
         for job in jobs:
             try:
                 job.check_stuck()
                 job.save_partial()
             except Exception as error:  # noqa: BLE001 - the keeper must go on
                 log_fault(logger, "Looking after an answer failed", error)
+
+
+def _asked(job: GenerationJob, running_s: float = 0.0) -> Asked:
+    return Asked(job.request.params.max_tokens, running_s)
+
+
+def _slots(backend: Backend) -> int:
+    """How many may run at once, now; 1 where the backend can't say, so that the line moves."""
+    try:
+        return max(1, backend.slots)
+    except Exception as error:  # noqa: BLE001 - told by type and place
+        log_fault(logger, "A backend couldn't say its slots", error)
+        return 1
+
+
+def _ready_s(backend: Backend) -> float | None:
+    """How long the backend has been ready for; None while it isn't."""
+    try:
+        status = backend.status()
+    except Exception as error:  # noqa: BLE001 - told by type and place
+        log_fault(logger, "A backend couldn't say its state", error)
+        return None
+    return status.elapsed_s if status.ready else None

@@ -230,6 +230,24 @@ class Settings(BaseSettings):
     max_question_chars: int = Field(
         400_000, ge=1, le=10_000_000, description="A longer question is refused."
     )
+    max_answer_tokens: int = Field(
+        1_000_000,
+        ge=1,
+        le=1_000_000,
+        description="The most tokens that an answer may have; the sidebar's *Max tokens* goes no further.",
+    )
+    max_waiting: int = Field(
+        100,
+        ge=1,
+        le=10_000,
+        description="Questions that may wait in line for a backend; more are refused until there is room.",
+    )
+    max_waiting_each: int = Field(
+        10,
+        ge=1,
+        le=10_000,
+        description="The same of one person: who is signed in, else one browser.",
+    )
 
     @field_validator("backends", mode="before")
     @classmethod

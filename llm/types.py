@@ -9,7 +9,7 @@ import math
 import threading
 import uuid
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol
 
 from llm.errors import InvalidParameterError, LLMError, Reason, StopStringsError
@@ -94,6 +94,10 @@ class SamplingParams:
         _require("frequency_penalty", self.frequency_penalty, -MAX_PENALTY, MAX_PENALTY)
         if not stop_strings_fit(self.stop):
             raise StopStringsError(limit=MAX_STOP_STRINGS, chars=MAX_STOP_CHARS)
+
+    def at_most(self, max_tokens: int) -> SamplingParams:
+        """The same, for an answer of no more than so many tokens."""
+        return self if self.max_tokens <= max_tokens else replace(self, max_tokens=max_tokens)
 
     def given(self) -> dict[str, Any]:
         """The parameters that aren't left out, by their names."""

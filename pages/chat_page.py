@@ -116,7 +116,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
                     reasoning,
                     status_place,
                     paint_meter(),
-                    ahead=lambda: chat.ahead_of(job),
+                    place=lambda: chat.place_of(job),
                     look=backend_status.update,
                 )
                 st.rerun()

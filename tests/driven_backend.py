@@ -6,6 +6,7 @@ test never has to guess how far the job has come.
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from collections.abc import Generator
@@ -13,6 +14,7 @@ from contextlib import suppress
 
 from llm.job import GenerationJob, Snapshot
 from llm.types import (
+    BackendPhase,
     BackendStatus,
     CancelToken,
     Delta,
@@ -133,12 +135,13 @@ class DrivenBackend:
     ) -> None:
         self.slots = slots
         self.model = model
+        self.phase: BackendPhase = "ready"
         self._ignores_cancel = ignores_cancel
         self._new: queue.Queue[DrivenStream] = queue.Queue()
         self.streams: list[DrivenStream] = []
 
     def status(self) -> BackendStatus:
-        return BackendStatus("ready", self.model)
+        return BackendStatus(self.phase, self.model, elapsed_s=math.inf)
 
     def prepare(self) -> None:
         pass
@@ -185,7 +188,7 @@ class EchoBackend:
         self._lock = threading.Lock()
 
     def status(self) -> BackendStatus:
-        return BackendStatus("ready", "echo")
+        return BackendStatus("ready", "echo", elapsed_s=math.inf)
 
     def prepare(self) -> None:
         pass

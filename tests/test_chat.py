@@ -826,14 +826,16 @@ def test_anothers_conversation_opens_as_a_new_one_of_ones_own(room: Room) -> Non
     assert room.chat.turns(ConversationKey("thief", room.here.conversation_id)) == ()
 
 
-def test_ahead_of_counts_those_in_line_before(room: Room) -> None:
+def test_the_place_in_line_counts_those_before(room: Room) -> None:
     room.local.slots = 1
     for number in range(3):
         conversation = room.open()
         room.ask(f"before {number}", conversation=conversation)
     room.ask("mine")
     # All asked by the same person: first come, first served.
-    assert room.chat.ahead_of(room.running()) == 2
+    place = room.chat.place_of(room.running())
+    assert place is not None
+    assert place.number == 3
 
 
 def test_many_conversations_leave_no_locks_behind(room: Room) -> None:

@@ -18,6 +18,7 @@ from llm.errors import (
     QueueFullError,
     ShuttingDownError,
     StalledError,
+    TooManyWaitingError,
 )
 from llm.job import CANCEL_GRACE_S, GenerationJob, Snapshot
 from llm.registry import JobRegistry
@@ -64,6 +65,11 @@ class Office:
             on_end=on_end,
             start_text=start_text,
         )
+
+    def number(self, job: GenerationJob) -> int:
+        """Its number in line; 0 when it doesn't wait."""
+        place = self.registry.place_of(job)
+        return place.number if place else 0
 
 
 @pytest.fixture
@@ -311,45 +317,223 @@ def test_a_stopped_question_in_line_costs_a_person_nothing(
     assert order_of_answers(backend, [jobs[0], jobs[2], jobs[3]]) == ["X1", "A2", "B1"]
 
 
-def test_ahead_of_says_the_order_that_then_happens(office: Office, backend: DrivenBackend) -> None:
+def test_places_say_the_order_that_then_happens(office: Office, backend: DrivenBackend) -> None:
     jobs = [office.ask(question) for question in ("A1", "A2", "B1", "A3", "C1", "B2")]
-    told = sorted(jobs[1:], key=office.registry.ahead_of)
-    assert [office.registry.ahead_of(job) for job in told] == [0, 1, 2, 3, 4]
+    told = sorted(jobs[1:], key=office.number)
+    assert [office.number(job) for job in told] == [1, 2, 3, 4, 5]
     expected = [job.conversation_id for job in told]
     assert order_of_answers(backend, jobs) == ["A1", *expected]
 
 
-def test_ahead_of_goes_down_to_nothing(office: Office, backend: DrivenBackend) -> None:
+def test_a_place_goes_down_to_none(office: Office, backend: DrivenBackend) -> None:
     jobs = [office.ask(question) for question in ("A", "B", "C", "D")]
     last = jobs[-1]
     counts = []
     for job in jobs:
-        counts.append(office.registry.ahead_of(last))
+        counts.append(office.number(last))
         backend.next_stream().answer("yes")
         let_go(job)
-    assert counts == [2, 1, 0, 0]
-    assert office.registry.ahead_of(last) == 0
+    assert counts == [3, 2, 1, 0]
+    assert office.registry.place_of(last) is None
 
 
-def test_nobody_is_ahead_of_a_job_that_does_not_wait(
-    office: Office, backend: DrivenBackend
-) -> None:
+def test_a_job_that_does_not_wait_has_no_place(office: Office, backend: DrivenBackend) -> None:
     running = office.ask("A")
     office.ask("B")
-    assert office.registry.ahead_of(running) == 0
+    assert office.registry.place_of(running) is None
     backend.next_stream().answer("yes")
     let_go(running)
-    assert office.registry.ahead_of(running) == 0
+    assert office.registry.place_of(running) is None
 
 
 def test_who_gives_up_waiting_lets_the_others_move_up(
     office: Office, backend: DrivenBackend
 ) -> None:
     jobs = [office.ask(question) for question in ("A", "B", "C", "D")]
-    assert office.registry.ahead_of(jobs[3]) == 2
+    assert office.number(jobs[3]) == 3
     jobs[1].cancel()
-    assert office.registry.ahead_of(jobs[3]) == 1
+    assert office.number(jobs[3]) == 2
     assert order_of_answers(backend, [jobs[0], jobs[2], jobs[3]]) == ["A", "C", "D"]
+
+
+@pytest.mark.parametrize("same_person", [True, False])
+def test_one_question_beside_fifty_waits_for_one_answer(
+    backend: DrivenBackend, same_person: bool
+) -> None:
+    """Fifty of one person, in as many conversations; the others come one after the other."""
+    office = Office(backend)
+    office.registry = JobRegistry(max_waiting=100)
+    jobs = [office.ask(f"A{number}") for number in range(50)]
+    waited: list[int] = []
+    taken = 0
+    for newcomer in range(5):
+        jobs.append(office.ask(f"B{newcomer}", person="B" if same_person else f"B{newcomer}"))
+        before = taken
+        question = ""
+        while question != f"B{newcomer}":
+            stream = backend.next_stream()
+            question = stream.question
+            taken += 1
+            stream.answer("yes")
+            let_go(next(job for job in jobs if job.conversation_id == question))
+        waited.append(taken - before - 1)
+    # The one that ran when it was asked, and no other: each newcomer is the very next.
+    assert waited == [1, 1, 1, 1, 1]
+    office.registry.close()
+
+
+def test_everybody_has_a_turn_before_anybody_has_two(backend: DrivenBackend) -> None:
+    office = Office(backend)
+    office.registry = JobRegistry(max_waiting=1000)
+    jobs = [office.ask(f"A{number}", person="A") for number in range(20)]
+    jobs += [office.ask(f"{person}{number}") for number in range(2) for person in "BCDEFGHI"]
+    order = order_of_answers(backend, jobs)
+    assert sorted(question[0] for question in order[:9]) == list("ABCDEFGHI")
+    assert sorted(question[0] for question in order[9:18]) == list("ABCDEFGHI")
+    office.registry.close()
+
+
+# How long it will take
+
+
+def learned(office: Office, backend: DrivenBackend, clock: ManualClock, taken_s: float) -> None:
+    """One answer that takes so long."""
+    job = office.ask("learned")
+    stream = backend.next_stream()
+    stream.say("one")
+    clock.advance(taken_s)
+    stream.finish()
+    let_go(job)
+
+
+def left_s(office: Office, job: GenerationJob) -> float | None:
+    place = office.registry.place_of(job)
+    assert place is not None
+    return place.left_s
+
+
+def test_nothing_is_told_of_time_before_an_answer_is_over(backend: DrivenBackend) -> None:
+    office = Office(backend, ManualClock())
+    office.ask("A")
+    assert left_s(office, office.ask("B")) is None
+    office.registry.close()
+
+
+def test_the_time_told_is_what_answers_took_and_goes_down(backend: DrivenBackend) -> None:
+    clock = ManualClock()
+    office = Office(backend, clock)
+    learned(office, backend, clock, 10)
+    office.ask("A")
+    second, third = office.ask("B"), office.ask("C")
+    assert (left_s(office, second), left_s(office, third)) == (10, 20)
+    clock.advance(4)
+    assert (left_s(office, second), left_s(office, third)) == (6, 16)
+    backend.next_stream().answer("after four seconds")
+    assert backend.next_stream().question == "B"
+    assert office.registry.place_of(second) is None
+    assert left_s(office, third) == 7  # answers take seven seconds by now
+    office.registry.close()
+
+
+def test_who_leaves_shortens_the_wait_of_those_behind(backend: DrivenBackend) -> None:
+    clock = ManualClock()
+    office = Office(backend, clock)
+    learned(office, backend, clock, 10)
+    jobs = [office.ask(question) for question in "ABC"]
+    assert left_s(office, jobs[2]) == 20
+    jobs[1].cancel()
+    assert left_s(office, jobs[2]) == 10
+    office.registry.close()
+
+
+def test_a_model_that_is_not_ready_gives_no_time(backend: DrivenBackend) -> None:
+    clock = ManualClock()
+    office = Office(backend, clock)
+    learned(office, backend, clock, 10)
+    office.ask("A")
+    waiting = office.ask("B")
+    backend.phase = "loading"
+    assert left_s(office, waiting) is None
+    backend.phase = "ready"
+    assert left_s(office, waiting) == 10
+    office.registry.close()
+
+
+def test_a_failure_teaches_nothing_of_what_answers_take(backend: DrivenBackend) -> None:
+    office = Office(backend, ManualClock())
+    failing = office.ask("A")
+    backend.next_stream().raise_(OutOfMemoryError(model="m"))
+    let_go(failing)
+    office.ask("B")
+    assert left_s(office, office.ask("C")) is None
+    office.registry.close()
+
+
+def test_what_was_learned_of_a_backend_goes_with_it(office: Office) -> None:
+    other = DrivenBackend()
+    job = office.ask("A", backend=other)
+    other.next_stream().answer("yes")
+    let_go(job)
+    gone = weakref.ref(other)
+    del job, other
+    deadline_s = time.monotonic() + PATIENCE_S
+    while gone() is not None:
+        assert time.monotonic() < deadline_s
+        gc.collect()
+
+
+# Slots that come and go
+
+
+@pytest.mark.usefixtures("quick_keeper")
+def test_slots_that_come_are_given_out_without_anybody_asking(backend: DrivenBackend) -> None:
+    office = Office(backend)
+    office.ask("A")
+    waiting = office.ask("B")
+    backend.next_stream()
+    assert phases(waiting) == ["waiting"]
+    backend.slots = 2
+    assert backend.next_stream().question == "B"
+    office.registry.close()
+
+
+def test_slots_that_go_leave_what_runs_alone(office: Office, backend: DrivenBackend) -> None:
+    backend.slots = 3
+    jobs = [office.ask(question) for question in "ABCDE"]
+    streams = {stream.question: stream for stream in (backend.next_stream() for _ in range(3))}
+    backend.slots = 1
+    for question in "AB":
+        streams[question].answer("yes")
+        let_go(jobs["ABCDE".index(question)])
+        assert phases(*jobs[2:]) == ["reading", "waiting", "waiting"]
+    streams["C"].answer("yes")
+    let_go(jobs[2])
+    assert phases(*jobs[3:]) == ["reading", "waiting"]
+    backend.next_stream().answer("yes")
+    assert backend.next_stream().question == "E"
+
+
+class Undecided(DrivenBackend):
+    """Doesn't know how many it can answer at once."""
+
+    def __init__(self, said: int | Exception) -> None:
+        super().__init__()
+        self.said = said
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "slots" and isinstance(said := self.said, Exception):
+            raise said
+        return said if name == "slots" else super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("said", [0, -1, RuntimeError("it is switching")])
+def test_a_backend_that_cannot_say_its_slots_has_one(said: int | Exception) -> None:
+    with Undecided(said) as backend:
+        office = Office(backend)
+        jobs = [office.ask(question) for question in "AB"]
+        assert phases(*jobs) == ["reading", "waiting"]
+        assert order_of_answers(backend, jobs) == ["A", "B"]
+        office.registry.close()
 
 
 # The line's end
@@ -366,6 +550,30 @@ def test_a_full_queue_refuses_and_keeps_nothing(office: Office, backend: DrivenB
         assert phases(office.ask("elsewhere", backend=other)) == ["reading"]
     jobs[3].cancel()
     assert phases(office.ask("now there is room")) == ["waiting"]
+
+
+def test_one_person_can_not_fill_the_line(backend: DrivenBackend) -> None:
+    office = Office(backend)
+    office.registry = JobRegistry(max_waiting=10, max_waiting_each=2)
+    jobs = [office.ask(question) for question in ("A1", "A2", "A3")]
+    with pytest.raises(TooManyWaitingError) as refusal:
+        office.ask("A4")
+    assert refusal.value.values == {"limit": 2}
+    assert office.registry.get("A4") is None
+    assert phases(office.ask("B1")) == ["waiting"]
+    jobs[1].cancel()
+    assert phases(office.ask("A5")) == ["waiting"]
+    office.registry.close()
+
+
+def test_what_was_admitted_before_is_not_refused(office: Office, backend: DrivenBackend) -> None:
+    for question in ("r", "1", "2", "3", "4", "5"):
+        office.ask(question)
+    with pytest.raises(QueueFullError):
+        office.ask("new")
+    request = GenerationRequest((Message("user", "old"),))
+    job = office.registry.submit("old", "o", backend, request, save=Saves(), admitted=True)
+    assert phases(job) == ["waiting"]
 
 
 # Close
@@ -475,6 +683,30 @@ def test_a_job_that_gets_no_thread_ends_and_frees_its_slot(
         let_go(running)
     assert isinstance(end_of(waiting).error, InternalError)
     assert office.registry.running() == 0
+
+
+def test_a_long_line_that_gets_no_threads_ends_and_is_not_too_deep(
+    backend: DrivenBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = Office(backend)
+    office.registry = JobRegistry(max_waiting=1000, max_waiting_each=1000)
+    running = office.ask("A")
+    stream = backend.next_stream()
+    waiting = [office.ask(f"B{number}") for number in range(500)]
+    with monkeypatch.context() as patch:
+
+        def refuse(thread: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        patch.setattr(threading.Thread, "start", refuse)
+        stream.answer("yes")
+        let_go(running)
+    assert all(isinstance(end_of(job).error, InternalError) for job in waiting)
+    assert office.registry.running() == 0
+    job = office.ask("C")
+    backend.next_stream().answer("yes")
+    assert let_go(job).text == "yes"
+    office.registry.close()
 
 
 # In numbers

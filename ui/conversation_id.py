@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from llm.conversation_tree import ConversationKey
 from ui import resources
+from ui.browser import browser
 from ui.owner import LOCAL, owner
 
 KEY = "conversation"
@@ -95,13 +96,18 @@ def chat_is_wanted() -> bool:
 
 
 def person() -> str:
-    """Who asks, for the fairness of the queue: who is signed in, else this browser session.
+    """Who asks, for the fairness of the queue: who is signed in, else this browser.
+
+    Not this tab: whoever opens ten would be ten people. Where the browser can't be told, it is the
+    tab after all, and not everybody who can't be told from one another.
 
     Raises:
         NotSignedInError: a sign-in is needed, and there is none any more.
     """
     if (here := owner()) != LOCAL:
         return here
+    if (named := browser()) is not None:
+        return named
     return str(st.session_state.setdefault("person", secrets.token_hex(8)))
 
 

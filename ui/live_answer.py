@@ -6,6 +6,7 @@ the run is interrupted. Being interrupted costs nothing: the next run attaches a
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 from llm.job import GenerationJob, Snapshot
 from llm.pacing import FramePacer, PaintMeter
 from llm.plain_markdown import plain
+from llm.registry import Place
 from llm.stored_answer import StoredAnswer
 from ui.answer_view import AnswerView
 from ui.language import say, words
@@ -29,6 +31,17 @@ LAST_FRAME_S = 0.3
 SIDEBAR_FRAME_S = 0.08
 """What a browser takes to paint the sidebar."""
 
+LINE_LOOK_S = 0.25
+"""How often somebody in line looks for their place: with a hundred in line, each look goes through
+all of them."""
+
+SOON_S = 1.5
+EXACT_S = 20
+STEP_S = 5
+MINUTE_S = 60
+"""Less than SOON_S is any moment now; up to EXACT_S the wait is told to the second, up to MINUTE_S
+in steps, and then in minutes."""
+
 
 def follow(
     job: GenerationJob | StoredAnswer,
@@ -36,25 +49,25 @@ def follow(
     reasoning: ReasoningView,
     status: DeltaGenerator,
     meter: PaintMeter,
-    ahead: Callable[[], int],
+    place: Callable[[], Place | None],
     look: Callable[[], None],
 ) -> None:
     """Draw the job's answer as it grows; returns when it's over and drawn.
 
     Args:
         status: an empty placeholder for what there is to say before the first text.
-        ahead: how many questions are in line before this one.
+        place: where the question stands in line; None when it doesn't wait.
         look: called now and then, to keep the rest of the page true meanwhile.
     """
     pacer = FramePacer(meter)
-    status_line = StatusLine(status)
+    status_line = StatusLine(status, job, place)
     drawn_version = -1
     while True:
         snapshot = job.wait(drawn_version, TICK_S)
         yield_to_rerun()
         if snapshot.done:
             break
-        status_line.update(snapshot, job, ahead)
+        status_line.update(snapshot)
         reasoning.tell_seconds(job.thinking_s())
         look()
         if snapshot.version == drawn_version:
@@ -106,26 +119,31 @@ def yield_to_rerun() -> None:
 class StatusLine:
     """Says quietly what is going on until there is text to see."""
 
-    def __init__(self, place: DeltaGenerator) -> None:
+    def __init__(
+        self,
+        drawn_in: DeltaGenerator,
+        job: GenerationJob | StoredAnswer,
+        place: Callable[[], Place | None],
+    ) -> None:
+        self._drawn_in = drawn_in
+        self._job = job
         self._place = place
         self._shown = ""
+        self._waiting = ""
+        self._asked_s = -LINE_LOOK_S
 
-    def update(
-        self, snapshot: Snapshot, job: GenerationJob | StoredAnswer, ahead: Callable[[], int]
-    ) -> None:
+    def update(self, snapshot: Snapshot) -> None:
         """Redraw the line if it would say something else; at most once a second or so."""
-        sentence = self._sentence(snapshot, job, ahead)
+        sentence = self._sentence(snapshot)
         if sentence != self._shown:
             self._shown = sentence
             if sentence:
-                self._place.caption(sentence)
+                self._drawn_in.caption(sentence)
             else:
-                self._place.empty()
+                self._drawn_in.empty()
 
-    @staticmethod
-    def _sentence(
-        snapshot: Snapshot, job: GenerationJob | StoredAnswer, ahead: Callable[[], int]
-    ) -> str:
+    def _sentence(self, snapshot: Snapshot) -> str:
+        job = self._job
         if job.cancelled:
             return say("answer-stopping")
         if snapshot.text.strip() or snapshot.reasoning.strip():
@@ -133,7 +151,7 @@ class StatusLine:
         if isinstance(job, StoredAnswer):
             return say("answer-elsewhere")
         if snapshot.phase == "waiting":
-            return say("answer-waiting", ahead=ahead())
+            return self._in_line()
         if snapshot.notice is not None:
             return plain(snapshot.notice.sentence(words(), seconds=int(job.notice_s())))
         backend = job.backend.status()
@@ -142,3 +160,26 @@ class StatusLine:
         # The model may have become ready only after the question had its turn.
         ready_s = backend.elapsed_s if backend.ready else job.reading_s()
         return say("answer-reading", seconds=int(min(job.reading_s(), ready_s)))
+
+    def _in_line(self) -> str:
+        if time.monotonic() - self._asked_s >= LINE_LOOK_S:
+            self._asked_s = time.monotonic()
+            # None: it has just been taken.
+            self._waiting = say_place(self._place() or Place(1, 0.0))
+        return self._waiting
+
+
+def say_place(place: Place) -> str:
+    """Where somebody stands in line, and how long it will take, as exactly as that is known."""
+    number, left_s = place.number, place.left_s
+    if left_s is None:
+        return say("answer-waiting", place=number)
+    if left_s < SOON_S:
+        return say("answer-waiting-soon", place=number)
+    if left_s <= EXACT_S:
+        return say("answer-waiting-seconds", place=number, seconds=round(left_s))
+    if left_s <= MINUTE_S:
+        # Upward, in steps: nobody knows it to the second, and sooner is a pleasant surprise.
+        seconds = STEP_S * math.ceil(left_s / STEP_S)
+        return say("answer-waiting-seconds", place=number, seconds=seconds)
+    return say("answer-waiting-minutes", place=number, minutes=math.ceil(left_s / MINUTE_S))

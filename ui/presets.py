@@ -268,7 +268,9 @@ def _changed(preset: Preset, controls: Controls) -> bool:
 
 
 def _asks(preset: Preset) -> Asked:
-    return Asked(preset.system_prompt, preset.params)
+    """What it has the controls say: no more tokens than answers may have here."""
+    most = resources.settings().max_answer_tokens
+    return Asked(preset.system_prompt, preset.params.at_most(most))
 
 
 def _known() -> _Known:

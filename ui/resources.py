@@ -115,7 +115,12 @@ def server_id(name: str) -> str:
 def registry() -> JobRegistry:
     """The running answers of this process."""
     # The backends have watchdogs of their own; this one is for a backend that is stuck itself.
-    made = JobRegistry(idle_limit_s=settings().idle_timeout_s + 5)
+    told = settings()
+    made = JobRegistry(
+        max_waiting=told.max_waiting,
+        max_waiting_each=told.max_waiting_each,
+        idle_limit_s=told.idle_timeout_s + 5,
+    )
     _to_close.append(made.close)
     return made
 
@@ -132,7 +137,14 @@ def database() -> ConversationDatabase:
 def chat() -> Chat:
     """All conversations, and the answers of this process."""
     store = ConversationStore(database())
-    made = Chat(store, registry(), backends(), settings().max_question_chars)
+    told = settings()
+    made = Chat(
+        store,
+        registry(),
+        backends(),
+        max_question_chars=told.max_question_chars,
+        max_answer_tokens=told.max_answer_tokens,
+    )
     _to_close.append(made.close)
     return made
 

@@ -123,7 +123,8 @@ def set_defaults(settings: Settings, here: ConversationKey) -> None:
     if turns and (kind := turns[-1].backend.partition("/")[0]) in settings.backends:
         state.backend = state.first["backend"] = kind
         pick_as(turns[-1])
-        asked = Asked(turns[-1].system_prompt, turns[-1].params)
+        params = turns[-1].params.at_most(settings.max_answer_tokens)
+        asked = Asked(turns[-1].system_prompt, params)
         _fill(asked)
         recognise(asked)
     else:
@@ -143,7 +144,7 @@ def _controls(settings: Settings) -> Controls:
             max_tokens=settings.max_tokens,
             stop=settings.stop,
             **values,
-        )
+        ).at_most(settings.max_answer_tokens)
         _fill(Asked(settings.system_prompt, params))
 
     return Controls(_asked, _fill, reset)
@@ -279,7 +280,7 @@ def draw_sidebar(
         st.number_input(
             say("sidebar-max-tokens"),
             1,
-            1_000_000,
+            settings.max_answer_tokens,
             value=st.session_state.first["max_tokens"],
             step=64,
             key="max_tokens",

@@ -48,6 +48,7 @@ error-conversation-gone = This conversation isn’t here any more. Start a new o
 error-preset = The preset wasn’t saved: { $reason }.
 error-stalled = No new text came for { $seconds } s, so the answer was ended. What had arrived is kept; try again.
 error-queue-full = { $limit } questions are waiting already. Try again in a moment.
+error-too-many-waiting = { $limit } of your questions are waiting already. Stop one of them, or wait until one is answered; then ask this again.
 error-shutting-down = The app is being stopped. Ask again when it is back.
 error-server-tls = The certificate of { $url } can’t be trusted: it may be self-signed, expired or another host’s. Replace it, or name your own authority’s certificate file in SSL_CERT_FILE.
 error-server-no-model = { $url } lists no model. Start the server with one, or name one in STEADY_CHAT_VLLM_MODEL.
@@ -157,14 +158,25 @@ question-queued = Will be asked when the present answer is over.
 question-withdraw = Take back
 answer-elsewhere = Being answered by another process of this app…
 answer-stopping = Stopping …
-answer-waiting = { $ahead ->
-    [0] Next in line …
-    [one] Waiting: { $ahead } question is ahead …
-   *[other] Waiting: { $ahead } questions are ahead …
+queue-place = { $place ->
+    [1] First in line
+    [2] Second in line
+    [3] Third in line
+   *[other] { ORDINAL($place) ->
+        [one] { $place }st in line
+        [two] { $place }nd in line
+        [few] { $place }rd in line
+       *[other] { $place }th in line
+    }
 }
+answer-waiting = { queue-place } …
+answer-waiting-seconds = { queue-place }, about { $seconds } s …
+answer-waiting-minutes = { queue-place }, about { $minutes } min …
+answer-waiting-soon = { queue-place }, any moment now …
 answer-preparing = The model is getting ready ({ $phase }); your question is next.
 answer-reading = Reading the question … { $seconds } s
 notice-reading = Reading the question … { $seconds } s of up to about { $about } s
+notice-reading-part = Reading the question … { $percent } %
 notice-busy = { $server } is busy; asking again in { $left } s (try { $try })
 notice-away = { $why } Your question waits for it … { $seconds } s. Stop ends the waiting.
 notice-next = { $server } isn’t there ({ $why }) Asking { $next } … { $seconds } s

@@ -48,6 +48,7 @@ error-conversation-gone = 这个对话已不在这里。请开始新的对话。
 error-preset = 预设未保存：{ $reason }。
 error-stalled = 连续 { $seconds } 秒没有收到新内容，回答已终止。已收到的内容会保留，请重试。
 error-queue-full = 已有 { $limit } 个问题在排队，请稍后再试。
+error-too-many-waiting = 您已有 { $limit } 个问题在排队。请停止其中一个，或等其中一个得到回答，然后重新提问。
 error-shutting-down = 应用正在停止，等它恢复后再提问。
 error-server-tls = 无法信任 { $url } 的证书：证书可能是自签名的、已过期，或属于其他主机。请更换证书，或用 SSL_CERT_FILE 指定您自己的 CA 证书文件。
 error-server-no-model = { $url } 上没有任何模型。请让服务器加载一个模型，或在 STEADY_CHAT_VLLM_MODEL 中指定模型名称。
@@ -151,13 +152,18 @@ question-queued = 将在当前回答结束后提问。
 question-withdraw = 撤回
 answer-elsewhere = 正由本应用的另一个进程回答…
 answer-stopping = 正在停止……
-answer-waiting = { $ahead ->
-    [0] 下一个就轮到您……
-   *[other] 排队中：前面还有 { $ahead } 个问题……
+queue-place = { $place ->
+    [1] 下一个就轮到您
+   *[other] 排在第 { $place } 位
 }
+answer-waiting = { queue-place }……
+answer-waiting-seconds = { queue-place }，大约还需 { $seconds } 秒……
+answer-waiting-minutes = { queue-place }，大约还需 { $minutes } 分钟……
+answer-waiting-soon = { queue-place }，马上就到……
 answer-preparing = 模型正在准备（{ $phase }）；准备好后立即回答您的问题。
 answer-reading = 正在阅读问题……{ $seconds } 秒
 notice-reading = 正在阅读问题……{ $seconds } 秒（最多约 { $about } 秒）
+notice-reading-part = 正在阅读问题……{ $percent }%
 notice-busy = { $server } 正忙，{ $left } 秒后再次请求（第 { $try } 次）
 notice-away = { $why }您的问题正在等待服务器……{ $seconds } 秒。按“停止”可结束等待。
 notice-next = { $server } 不可用（{ $why }）正在请求 { $next }……{ $seconds } 秒

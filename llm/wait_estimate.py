@@ -1,0 +1,128 @@
+"""How long somebody in line has yet to wait, told by what answers really took lately."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+REMEMBERED = 20
+"""Answers that count: enough for a mean, few enough to follow a model that was changed."""
+
+BEYOND = 0.5
+"""An answer that is longer than any known one is guessed to go on for half as long again."""
+
+SLACK_S = 2.0
+SLACK = 0.25
+"""A figure once told stands until it is wrong by more than both of these: seconds, and a part of
+what is expected now. One that jumps about is believed by nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One answer, as far as its time in a slot goes.
+
+    Args:
+        max_tokens: the most it may have.
+        running_s: how long it has been running; 0 for one that waits.
+    """
+
+    max_tokens: int
+    running_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    taken_s: float
+    ttft_s: float | None
+    tokens_per_s: float | None
+
+
+class RecentAnswers:
+    """What a backend's last answers took, and what others may be expected to take.
+
+    Nothing is expected before the first answer is over. An expected time is the mean of the
+    remembered ones; of an answer that is running, the mean of those that took longer than it has
+    been running for, less that time (the mean residual life of their distribution). Neither is
+    longer than the answer's `max_tokens` take at the speed seen lately.
+
+    Source: the estimate of remaining life is that of reliability theory; see
+    https://en.wikipedia.org/wiki/Residual_life
+
+    Thread-safety: every method may be called from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._past: deque[_Past] = deque(maxlen=REMEMBERED)
+
+    def learn(
+        self, taken_s: float, ttft_s: float | None = None, tokens_per_s: float | None = None
+    ) -> None:
+        """An answer has held a slot for `taken_s`, by whichever end.
+
+        Args:
+            ttft_s: of these, until its first text; None where none came.
+            tokens_per_s: its decode speed; None where nobody counted.
+        """
+        with self._lock:
+            self._past.append(_Past(taken_s, ttft_s, tokens_per_s))
+
+    def wait_s(self, running: Sequence[Asked], ahead: Sequence[Asked], slots: int) -> float | None:
+        """How long until somebody behind all of these has a slot; None while nothing is known.
+
+        Args:
+            running: what is being answered; may be more than there are slots now.
+            ahead: who is in line before, in their order.
+            slots: how many answers may run at once, at least 1.
+        """
+        with self._lock:
+            past = tuple(self._past)
+        if not past:
+            return None
+        # With more running than there are slots, the first that end free none.
+        free_s = sorted(_expected_s(past, one) for one in running)[-slots:]
+        free_s = [0.0] * (slots - len(free_s)) + free_s
+        for one in ahead:
+            heapq.heapreplace(free_s, free_s[0] + _expected_s(past, one))
+        return free_s[0]
+
+
+def _expected_s(past: Sequence[_Past], one: Asked) -> float:
+    """How long an answer will yet hold its slot."""
+    longer_s = [each.taken_s for each in past if each.taken_s > one.running_s]
+    left_s = fmean(longer_s) - one.running_s if longer_s else one.running_s * BEYOND
+    ttfts_s = [each.ttft_s for each in past if each.ttft_s is not None]
+    speeds = [each.tokens_per_s for each in past if each.tokens_per_s]
+    if not ttfts_s or not speeds:
+        return left_s
+    most_s = median(ttfts_s) + one.max_tokens / median(speeds)
+    return max(0.0, min(left_s, most_s - one.running_s))
+
+
+class Countdown:
+    """The figure one person is told: goes down with the clock, and is corrected where it's wrong.
+
+    Thread-safety: none; its owner's lock guards it.
+    """
+
+    def __init__(self) -> None:
+        self._due_s: float | None = None
+
+    def left_s(self, expected_s: float | None, now_s: float) -> float | None:
+        """The seconds to tell now; below 0 once they are over, None where nothing is expected.
+
+        Args:
+            expected_s: what is expected now.
+        """
+        if expected_s is None:
+            self._due_s = None
+            return None
+        if self._due_s is None or abs(self._due_s - now_s - expected_s) > max(
+            SLACK_S, SLACK * expected_s
+        ):
+            self._due_s = now_s + expected_s
+        return self._due_s - now_s
