@@ -28,6 +28,7 @@ from llm.types import (
     Delta,
     Finish,
     GenerationRequest,
+    Notice,
 )
 
 if TYPE_CHECKING:
@@ -136,7 +137,9 @@ class LocalBackend:
             except Exception as error:  # noqa: BLE001 - nothing may leave the waiters waiting
                 self._fail(load_error(error, self._options.model))
 
-    def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
+    def stream(
+        self, request: GenerationRequest, cancel: CancelToken
+    ) -> Generator[Delta | Notice | Finish]:
         self.prepare()
         loaded = self._wait(cancel)
         if loaded is None:

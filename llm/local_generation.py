@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator
+from functools import partial
 from typing import Any
 
 import jinja2
@@ -18,14 +19,15 @@ from llm.local_loader import LoadedModel
 from llm.local_memory import forget_frames, free_memory
 from llm.local_sampling import generation_config, processors
 from llm.local_streamer import BoundedTextStreamer, GenerationStopped
+from llm.prefill_progress import PrefillProgress
 from llm.reasoning import ReasoningSplitter, opened_at_the_end
-from llm.types import CancelToken, Delta, Finish, GenerationRequest, Usage
+from llm.types import CancelToken, Delta, Finish, GenerationRequest, Notice, Usage
 
 _TAG_TOKENS = 32  # more than any opening tag and the white space after it has
 _MARK = "[the-answer-goes-on-here]"
 
 _running = threading.local()
-"""The streamer of the answer that this thread generates."""
+"""The streamer of the answer that this thread generates, and how far its prompt has been read."""
 
 
 def encode(loaded: LoadedModel, request: GenerationRequest) -> Any:
@@ -68,12 +70,12 @@ def _unfinished(tokenizer: Any, turns: list[dict[str, str]]) -> str:
 
 def generate(
     loaded: LoadedModel, request: GenerationRequest, cancel: CancelToken
-) -> Generator[Delta | Finish]:
+) -> Generator[Delta | Notice | Finish]:
     """Answer one request, on a thread of its own behind a bounded queue.
 
     `completion_tokens` counts every generated token, the one that ends the answer too, as vLLM
     does. After `cancel`, `close` or being dropped it ends the thread within one token (within one
-    layer while the prompt is being read) and joins it.
+    layer while the prompt is being read) and joins it. A long prompt's reading is told by notices.
 
     Raises:
         LLMError: and nothing else.
@@ -96,8 +98,11 @@ def generate(
     forget = cancel.on_cancel(streamer.stop)
     try:
         worker.start()
-        for text in streamer:
-            yield from splitter.push(text)
+        for piece in streamer:
+            if isinstance(piece, Notice):
+                yield piece
+            else:
+                yield from splitter.push(piece)
         if not streamer.stopped:
             yield from splitter.end()
     except LLMError:
@@ -144,6 +149,7 @@ def _work(
 ) -> None:
     """The generating thread: whatever happens, the reader hears of it."""
     _running.streamer = streamer
+    _running.prefill = PrefillProgress(streamer.notice)
     failure: LLMError
     try:
         defaults = loaded.model.generation_config
@@ -169,15 +175,21 @@ def _work(
 
 
 def watch_for_stop(model: Any) -> None:
-    """Let a stop take effect between layers, so that reading a long prompt can be stopped too."""
+    """Look in between layers whether it was stopped, and how far a prompt has been read.
+
+    So a stop takes effect while a long prompt is being read, and the wait for it can be told.
+    """
     for module in model.modules():
         if isinstance(module, torch.nn.ModuleList):
-            for layer in module:
-                layer.register_forward_pre_hook(_raise_if_stopped)
+            for number, layer in enumerate(module):
+                layer.register_forward_pre_hook(partial(_before_layer, number / len(module)))
             return
 
 
-def _raise_if_stopped(_module: Any, _args: Any) -> None:
+def _before_layer(done: float, _module: Any, _args: Any) -> None:
     streamer = getattr(_running, "streamer", None)
-    if streamer is not None and streamer.stopped:
+    if streamer is None:
+        return
+    if streamer.stopped:
         raise GenerationStopped
+    _running.prefill.reached(done)

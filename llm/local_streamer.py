@@ -14,6 +14,7 @@ from transformers import TextIteratorStreamer
 
 from llm.reasoning import tag_tokens
 from llm.stop_strings import StopStrings
+from llm.types import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,9 +121,9 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
     The queue between them is bounded: a slow reader holds `generate()` back, and nothing is
     dropped while the answer is wanted. `stop` wakes both sides: the next `put` (or the one that
     waits) raises `GenerationStopped`, and the reader's iteration ends. `fail` lets the reader
-    have what is queued and then raises there.
+    have what is queued and then raises there. A notice goes the same way, and only the newest.
 
-    Thread-safety: `put` and `end` on the generating thread, iteration on one reader's thread,
+    Thread-safety: `put`, `end` and `notice` on the generating thread, iteration on one reader's thread,
     `stop` and `fail` on any.
 
     Args:
@@ -152,7 +153,7 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
         self._tags = reasoning_tags(tokenizer, ends)
         self._capacity = capacity
         self._changed = threading.Condition()
-        self._pieces: deque[str] = deque()
+        self._pieces: deque[str | Notice] = deque()
         self._ended = False
         self._stopped = False
         self._error: BaseException | None = None
@@ -202,6 +203,16 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
             self._ended = self._ended or stream_end
             self._changed.notify_all()
 
+    def notice(self, notice: Notice) -> None:
+        """Tell the reader what goes on, in place of the last notice if that is still queued."""
+        with self._changed:
+            if self._stopped:
+                return
+            if self._pieces and isinstance(self._pieces[-1], Notice):
+                self._pieces.pop()
+            self._pieces.append(notice)
+            self._changed.notify_all()
+
     def end(self) -> None:
         """Nothing more comes. Every whole character has been queued before, or is now."""
         with self._changed:
@@ -234,7 +245,7 @@ class BoundedTextStreamer(TextIteratorStreamer):  # type: ignore[misc]
             self._pieces.clear()
             self._changed.notify_all()
 
-    def __next__(self) -> str:
+    def __next__(self) -> str | Notice:
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or self._ended or self._stopped)
             if self._stopped:
