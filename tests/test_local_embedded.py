@@ -2,12 +2,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import dropwhile
 
 import pytest
 
+from llm import prefill_progress
+from llm.job import GenerationJob
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.local_streamer import REPLACEMENT
-from llm.types import CancelToken, Delta
+from llm.registry import JobRegistry
+from llm.types import CancelToken, Delta, Finish, Notice
+from tests.driven_backend import NEVER, Saves, at_once
 from tests.local_answers import ask, read
 from tests.model_data import model_data_dir
 
@@ -46,6 +51,65 @@ def test_the_embedded_model_obeys_a_seed_beside_another_answer(embedded: LocalBa
     request = ask("Name three colours.", max_tokens=15, seed=11)
     alone, _ = read(embedded, request)
     beside = embedded.stream(ask("Tell me a story.", max_tokens=200), CancelToken())
-    next(beside)
+    next(dropwhile(lambda item: isinstance(item, Notice), beside))
     assert read(embedded, replace(request, request_id="again"))[0] == alone
     beside.close()
+
+
+@pytest.mark.model
+def test_a_long_prompt_is_told_as_it_is_read(
+    embedded: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LONG_S", "FIRST_S", "EVERY_S"):
+        monkeypatch.setattr(prefill_progress, name, 0.0)  # however quick this machine is
+    items = list(embedded.stream(ask("and so on " * 200, max_tokens=4), CancelToken()))
+    notices = [item for item in items if isinstance(item, Notice)]
+    assert items[: len(notices)] == notices, "it goes on after the first text"
+    told = [notice.reason.values["percent"] for notice in notices if notice.reason]
+    assert told == sorted(set(told))
+    assert len(told) > 5, "the model has thirty layers"
+    assert 0 <= told[0] < told[-1] < 100
+
+
+WORDS = [
+    "apple",
+    "river",
+    "stone",
+    "cloud",
+    "tiger",
+    "bread",
+    "music",
+    "garden",
+    "silver",
+    "window",
+    "summer",
+    "ocean",
+]
+
+
+@pytest.mark.model
+def test_twelve_people_at_once_each_get_the_answer_that_they_would_get_alone(
+    embedded: LocalBackend,
+) -> None:
+    requests = {
+        word: ask(f"Write one short sentence with the word {word}.", max_tokens=12)
+        if number % 2
+        else ask(f"Name two things about: {word}.", max_tokens=12, seed=number)
+        for number, word in enumerate(WORDS)
+    }
+    alone = {word: read(embedded, request) for word, request in requests.items()}
+    assert len({text for text, _ in alone.values()}) > 6, "they can hardly be told apart"
+    registry = JobRegistry()
+    jobs: dict[str, GenerationJob] = {}
+    with_everybody: dict[str, tuple[str, Finish | None]] = {}
+
+    def ask_one(word: str) -> None:
+        request = replace(requests[word], request_id=word)
+        jobs[word] = registry.submit(word, word, embedded, request, save=Saves())
+
+    at_once(*[lambda word=word: ask_one(word) for word in WORDS])
+    for word, job in jobs.items():
+        answer = job.wait(NEVER, 600)
+        with_everybody[word] = (answer.text, answer.finish)
+    registry.close()
+    assert with_everybody == alone
