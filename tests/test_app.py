@@ -16,11 +16,15 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
+from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
+from llm.catalogue import catalogue
 from llm.conversation_tree import ConversationKey
-from llm.types import BackendStatus
+from llm.job import GenerationJob
+from llm.registry import Place
+from llm.types import BackendStatus, GenerationRequest, Message
 from tests.protocol_server import Exchange, Handler, ProtocolServer, refusing, saying
-from ui import live_answer, resources
+from ui import browser, live_answer, resources
 
 ROOT = Path(__file__).parents[1]
 T = TypeVar("T")
@@ -333,3 +337,136 @@ def test_the_browser_can_tell_what_the_controls_hold_from_any_run(
     assert again.text_area(key="system_prompt").proto.default == "Be brief."
     top_k = again.number_input(key="top_k").proto
     assert (top_k.set_value, top_k.value) == (True, 20)
+
+
+# Limits
+
+
+HELD = {
+    "slots": 1,
+    "default": {"text": "You asked: {question}"},
+    "rules": [{"when": "hold", "text": "…", "stall_after": 0}],
+}
+
+
+def hold(name: str, person: str) -> GenerationJob:
+    """Somebody else's question, which stays where it is until it is stopped."""
+    request = GenerationRequest((Message("user", f"hold {name}"),))
+    backend = resources.scripted_backend()
+    return resources.registry().submit(name, person, backend, request, save=lambda snapshot: None)
+
+
+def test_a_full_line_is_a_sentence_and_the_question_stays(
+    settings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings.setenv("STEADY_CHAT_MAX_WAITING", "1")
+    (tmp_path / "scripts.json").write_text(json.dumps(HELD), encoding="utf-8")
+    app = page().run()
+    jobs = [hold("running", "somebody"), hold("waiting", "somebody else")]
+    app.chat_input[0].set_value("Hello").run()
+    assert not app.exception
+    assert [error.value for error in app.error] == [
+        "1 question is waiting already, and no more may. Try again in a moment."
+    ]
+    for job in jobs:
+        job.cancel()
+    app.button(key="ask_again").click().run()
+    assert "You asked: Hello" in [markdown.value for markdown in app.markdown]
+
+
+def test_enough_questions_of_one_person_are_a_sentence_too(
+    settings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings.setenv("STEADY_CHAT_MAX_WAITING_EACH", "1")
+    (tmp_path / "scripts.json").write_text(json.dumps(HELD), encoding="utf-8")
+    app = page().run()
+    jobs = [hold("running", "somebody"), hold("waiting", "me")]
+    app.session_state.person = "me"
+    app.chat_input[0].set_value("Hello").run()
+    assert not app.exception
+    assert "1 of your questions is waiting already" in app.error[0].value
+    for job in jobs:
+        job.cancel()
+    app.button(key="ask_again").click().run()
+    assert "You asked: Hello" in [markdown.value for markdown in app.markdown]
+
+
+def test_answers_have_no_more_tokens_than_are_allowed(settings: pytest.MonkeyPatch) -> None:
+    settings.setenv("STEADY_CHAT_MAX_ANSWER_TOKENS", "3")
+    app = page().run()
+    control = app.number_input(key="max_tokens")
+    assert (control.max, control.value) == (3, 3)
+    app.chat_input[0].set_value("a question of many more tokens than that").run()
+    assert "cut at the token limit" in captions(app)
+    assert "3 tokens" in captions(app)
+
+
+# The line
+
+
+@pytest.mark.parametrize(
+    ("left_s", "said"),
+    [
+        (None, "First in line …"),
+        (-5, "First in line, any moment now …"),
+        (1.4, "First in line, any moment now …"),
+        (1.6, "First in line, about 2 s …"),
+        (19.7, "First in line, about 20 s …"),
+        (20.3, "First in line, about 25 s …"),
+        (59, "First in line, about 60 s …"),
+        (61, "First in line, about 2 min …"),
+        (600, "First in line, about 10 min …"),
+    ],
+)
+def test_the_time_in_line_is_said_as_exactly_as_it_is_known(
+    left_s: float | None, said: str
+) -> None:
+    assert live_answer.told(Place(1, left_s)).sentence(catalogue("en")) == said
+
+
+def test_places_in_line_have_their_ordinals() -> None:
+    english = {
+        number: live_answer.told(Place(number)).sentence(catalogue("en"))
+        for number in (1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 101, 111)
+    }
+    told = [sentence.partition(" ")[0] for sentence in english.values()]
+    assert told == [
+        "First",
+        "Second",
+        "Third",
+        "4th",
+        "11th",
+        "12th",
+        "13th",
+        "21st",
+        "22nd",
+        "23rd",
+        "101st",
+        "111th",
+    ]
+    chinese = [
+        live_answer.told(Place(number, 20)).sentence(catalogue("zh")) for number in (1, 2, 21)
+    ]
+    assert chinese == [
+        "下一个就轮到您，大约还需 20 秒……",
+        "排在第 2 位，大约还需 20 秒……",
+        "排在第 21 位，大约还需 20 秒……",
+    ]
+
+
+def test_a_browser_is_told_by_its_token_whatever_masks_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def named(cookie: str | None) -> str | None:
+        cookies = {} if cookie is None else {browser.COOKIE: cookie}
+        told = SimpleNamespace(context=SimpleNamespace(cookies=cookies))
+        monkeypatch.setattr(browser, "st", told)
+        return browser.browser()
+
+    masked = [generate_xsrf_token_string(b"a" * 16, time) for time in (1, 2)]
+    other = generate_xsrf_token_string(b"b" * 16, 1)
+    assert masked[0] != masked[1]
+    assert named(masked[0]) == named(masked[1])
+    assert named(masked[0]) not in (None, named(other))
+    for wrong in (None, "", "nonsense", "2|zz|zz|1", "2||6161|1", "1|00|6161|1", "2|00||1"):
+        assert named(wrong) is None, wrong

@@ -122,6 +122,15 @@ class Room:
         assert self.store.trouble is None
 
 
+def end_of_all(chat: Chat, key: ConversationKey) -> list[str]:
+    """The conversation's answers, when all of them are over."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while any(turn.state != "ended" for turn in chat.turns(key)):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    return [turn.text for turn in chat.turns(key)]
+
+
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(f"sqlite:///{tmp_path / 'conversations.sqlite3'}")
@@ -520,6 +529,35 @@ def test_a_full_line_ends_the_turn_with_a_sentence(room: Room) -> None:
     (turn,) = room.turns()
     assert (turn.state, type(turn.error)) == ("ended", QueueFullError)
     assert room.chat.job(room.here) is None
+
+
+def test_what_waits_behind_an_answer_is_not_refused_by_a_full_line(room: Room) -> None:
+    room.registry = JobRegistry(max_waiting=1)
+    room.chat = Chat(room.store, room.registry, room.factories)
+    room.local.slots = 1
+    room.ask("one")
+    room.ask("two")
+    other = room.open()
+    room.ask("somebody else's", conversation=other)
+    room.ask("one too many", conversation=(third := room.open()))
+    (refused,) = room.chat.turns(third)
+    assert (refused.question, type(refused.error)) == ("one too many", QueueFullError)
+    for answered in range(3):
+        room.next_stream().answer(f"answer {answered}")
+    assert end_of_all(room.chat, room.here) == ["answer 0", "answer 2"]
+    assert end_of_all(room.chat, other) == ["answer 1"]
+
+
+def test_no_answer_is_asked_for_more_tokens_than_are_allowed(room: Room) -> None:
+    room.chat = Chat(room.store, room.registry, room.factories, max_answer_tokens=50)
+    room.ask("one", params=SamplingParams(max_tokens=400, temperature=0.1))
+    assert room.next_stream().request.params == SamplingParams(max_tokens=50, temperature=0.1)
+    room.ask("two", params=SamplingParams(max_tokens=20))
+    assert room.turns()[-1].params.max_tokens == 20
+    standing = room.chat.standing_request(
+        room.here, backend="local", params=SamplingParams(max_tokens=400)
+    )
+    assert standing.params.max_tokens == 50
 
 
 def test_closing_ends_all_that_is_running_or_queued(room: Room) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from llm.errors import Reason
 from llm.job import GenerationJob, Snapshot
 from llm.pacing import FramePacer, PaintMeter
 from llm.plain_markdown import plain
@@ -165,21 +166,20 @@ class StatusLine:
         if time.monotonic() - self._asked_s >= LINE_LOOK_S:
             self._asked_s = time.monotonic()
             # None: it has just been taken.
-            self._waiting = say_place(self._place() or Place(1, 0.0))
+            self._waiting = told(self._place() or Place(1, 0.0)).sentence(words())
         return self._waiting
 
 
-def say_place(place: Place) -> str:
+def told(place: Place) -> Reason:
     """Where somebody stands in line, and how long it will take, as exactly as that is known."""
     number, left_s = place.number, place.left_s
     if left_s is None:
-        return say("answer-waiting", place=number)
+        return Reason("answer-waiting", {"place": number})
     if left_s < SOON_S:
-        return say("answer-waiting-soon", place=number)
-    if left_s <= EXACT_S:
-        return say("answer-waiting-seconds", place=number, seconds=round(left_s))
+        return Reason("answer-waiting-soon", {"place": number})
     if left_s <= MINUTE_S:
-        # Upward, in steps: nobody knows it to the second, and sooner is a pleasant surprise.
-        seconds = STEP_S * math.ceil(left_s / STEP_S)
-        return say("answer-waiting-seconds", place=number, seconds=seconds)
-    return say("answer-waiting-minutes", place=number, minutes=math.ceil(left_s / MINUTE_S))
+        # In steps upward: nobody knows it to the second, and sooner is a pleasant surprise.
+        seconds = round(left_s) if left_s <= EXACT_S else STEP_S * math.ceil(left_s / STEP_S)
+        return Reason("answer-waiting-seconds", {"place": number, "seconds": seconds})
+    minutes = math.ceil(left_s / MINUTE_S)
+    return Reason("answer-waiting-minutes", {"place": number, "minutes": minutes})

@@ -47,8 +47,14 @@ error-store-fault = { $place } refused what should be saved ({ $kind }). The log
 error-conversation-gone = This conversation isn’t here any more. Start a new one.
 error-preset = The preset wasn’t saved: { $reason }.
 error-stalled = No new text came for { $seconds } s, so the answer was ended. What had arrived is kept; try again.
-error-queue-full = { $limit } questions are waiting already. Try again in a moment.
-error-too-many-waiting = { $limit } of your questions are waiting already. Stop one of them, or wait until one is answered; then ask this again.
+error-queue-full = { $limit ->
+    [one] { $limit } question is waiting already, and no more may. Try again in a moment.
+   *[other] { $limit } questions are waiting already, and no more may. Try again in a moment.
+}
+error-too-many-waiting = { $limit ->
+    [one] { $limit } of your questions is waiting already, and no more may. Stop it, or wait for its turn; then ask this again.
+   *[other] { $limit } of your questions are waiting already, and no more may. Stop one, or wait for its turn; then ask this again.
+}
 error-shutting-down = The app is being stopped. Ask again when it is back.
 error-server-tls = The certificate of { $url } can’t be trusted: it may be self-signed, expired or another host’s. Replace it, or name your own authority’s certificate file in SSL_CERT_FILE.
 error-server-no-model = { $url } lists no model. Start the server with one, or name one in STEADY_CHAT_VLLM_MODEL.
