@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -80,27 +80,40 @@ class RecentAnswers:
             slots: how many answers may run at once, at least 1.
         """
         with self._lock:
-            past = tuple(self._past)
-        if not past:
-            return None
+            if not self._past:
+                return None
+            expected = _Expected(self._past)
         # With more running than there are slots, the first that end free none.
-        free_s = sorted(_expected_s(past, one) for one in running)[-slots:]
+        free_s = sorted(expected.left_s(one) for one in running)[-slots:]
         free_s = [0.0] * (slots - len(free_s)) + free_s
         for one in ahead:
-            heapq.heapreplace(free_s, free_s[0] + _expected_s(past, one))
+            heapq.heapreplace(free_s, free_s[0] + expected.left_s(one))
         return free_s[0]
 
 
-def _expected_s(past: Sequence[_Past], one: Asked) -> float:
-    """How long an answer will yet hold its slot."""
-    longer_s = [each.taken_s for each in past if each.taken_s > one.running_s]
-    left_s = fmean(longer_s) - one.running_s if longer_s else one.running_s * BEYOND
-    ttfts_s = [each.ttft_s for each in past if each.ttft_s is not None]
-    speeds = [each.tokens_per_s for each in past if each.tokens_per_s]
-    if not ttfts_s or not speeds:
-        return left_s
-    most_s = median(ttfts_s) + one.max_tokens / median(speeds)
-    return max(0.0, min(left_s, most_s - one.running_s))
+class _Expected:
+    """What can be said of answers from these; worked out once for a whole line."""
+
+    def __init__(self, past: Iterable[_Past]) -> None:
+        past = tuple(past)
+        self._taken_s = [each.taken_s for each in past]
+        self._mean_s = fmean(self._taken_s)
+        ttfts_s = [each.ttft_s for each in past if each.ttft_s is not None]
+        speeds = [each.tokens_per_s for each in past if each.tokens_per_s]
+        self._ttft_s = median(ttfts_s) if ttfts_s else 0.0
+        self._tokens_per_s = median(speeds) if speeds else 0.0
+
+    def left_s(self, one: Asked) -> float:
+        """How long an answer will yet hold its slot."""
+        left_s = self._mean_s if one.running_s <= 0 else self._residual_s(one.running_s)
+        if not self._tokens_per_s:
+            return left_s
+        most_s = self._ttft_s + one.max_tokens / self._tokens_per_s
+        return max(0.0, min(left_s, most_s - one.running_s))
+
+    def _residual_s(self, running_s: float) -> float:
+        longer_s = [taken_s for taken_s in self._taken_s if taken_s > running_s]
+        return fmean(longer_s) - running_s if longer_s else running_s * BEYOND
 
 
 class Countdown:
