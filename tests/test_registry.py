@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import queue
 import threading
 import time
@@ -789,3 +790,45 @@ def test_a_chaos_of_stops_and_failures_frees_every_slot() -> None:
         reasons = {final.finish.reason for job in jobs if (final := job.snapshot()).finish}
         assert reasons == {"stop", "abort", "error"}
         registry.close()
+
+
+@pytest.mark.usefixtures("quick_keeper")
+def test_slots_that_change_all_the_time_leave_nobody_waiting() -> None:
+    backend = EchoBackend(slots=1)
+    registry = JobRegistry(max_waiting=1000)
+    over = threading.Event()
+
+    def flap() -> None:
+        for slots in itertools.cycle((3, 0, 1, 5, 2)):
+            backend.slots = slots
+            if over.wait(0.001):
+                return
+
+    flapping = threading.Thread(target=flap)
+    flapping.start()
+    jobs: queue.Queue[tuple[str, GenerationJob]] = queue.Queue()
+
+    def ask_twenty(person: int) -> None:
+        for number in range(20):
+            question = f"question {number} of person {person}"
+            request = GenerationRequest((Message("user", question),))
+            job = registry.submit(question, f"{person}", backend, request, save=Saves())
+            jobs.put((question, job))
+            registry.place_of(job)
+            if number % 5 == 0:
+                job.cancel()
+
+    at_once(*[lambda person=person: ask_twenty(person) for person in range(8)])
+    try:
+        while not jobs.empty():
+            question, job = jobs.get_nowait()
+            final = let_go(job)
+            assert final.error is None
+            assert question.startswith(final.text)
+            assert final.text == question or job.cancelled
+    finally:
+        over.set()
+        join(flapping)
+        registry.close()
+    assert registry.running() == 0
+    assert backend.most_at_once <= 5
