@@ -21,10 +21,12 @@ from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_tok
 from llm.catalogue import catalogue
 from llm.conversation_tree import ConversationKey
 from llm.job import GenerationJob
+from llm.presets import Preset
 from llm.registry import Place
-from llm.types import BackendStatus, GenerationRequest, Message
+from llm.types import BackendStatus, GenerationRequest, Message, SamplingParams
 from tests.protocol_server import Exchange, Handler, ProtocolServer, refusing, saying
 from ui import browser, live_answer, resources
+from ui.owner import LOCAL
 
 ROOT = Path(__file__).parents[1]
 T = TypeVar("T")
@@ -399,6 +401,31 @@ def test_answers_have_no_more_tokens_than_are_allowed(settings: pytest.MonkeyPat
     app.chat_input[0].set_value("a question of many more tokens than that").run()
     assert "cut at the token limit" in captions(app)
     assert "3 tokens" in captions(app)
+
+
+def test_what_was_asked_or_kept_with_more_tokens_opens_with_what_is_allowed(
+    settings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings.setenv("STEADY_CHAT_DATABASE_URL", f"sqlite:///{tmp_path / 'kept.sqlite3'}")
+    app = page().run()
+    app.chat_input[0].set_value("Hello").run()
+    address = app.query_params["c"]
+    long = resources.presets().save(LOCAL, Preset("long", "Be long.", SamplingParams()))
+    resources.presets().make_usual(LOCAL, long.preset_id)
+    resources.chat().close()
+    st.cache_resource.clear()
+    settings.setenv("STEADY_CHAT_MAX_ANSWER_TOKENS", "3")
+    again = page()
+    again.query_params["c"] = address
+    again.run()
+    assert not again.exception
+    assert "You asked: Hello" in [markdown.value for markdown in again.markdown]
+    assert again.number_input(key="max_tokens").value == 3
+    fresh = page().run()
+    assert not fresh.exception
+    assert fresh.text_area(key="system_prompt").value == "Be long."
+    assert fresh.number_input(key="max_tokens").value == 3
+    assert fresh.selectbox(key="preset").label == "Preset"  # and not "changed"
 
 
 # The line
