@@ -22,7 +22,8 @@
     │   ├── HubDownloadError
     │   ├── DownloadCorruptError
     │   ├── DiskFullError
-    │   └── MissingPackageError
+    │   ├── MissingPackageError
+    │   └── LoadingStoppedError        somebody pressed Cancel
     ├── OutOfMemoryError               at load or in mid-answer
     ├── ServerError                    an OpenAI-compatible server
     │   ├── ServerUnreachableError
@@ -259,6 +260,12 @@ class MissingPackageError(ModelError):
     """A library that this model needs isn't installed. Values: package."""
 
     message_id = "error-missing-package"
+
+
+class LoadingStoppedError(ModelError):
+    """Somebody stopped the loading. Values: model."""
+
+    message_id = "error-loading-stopped"
 
 
 class OutOfMemoryError(LLMError):

@@ -10,15 +10,18 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Generator
+import weakref
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from llm.embedded_model import WHEEL_BYTES, FetchStopped
-from llm.errors import LLMError, ShuttingDownError
+from llm.errors import LLMError, LoadingStoppedError, Reason, ShuttingDownError
+from llm.fault_log import log_fault
 from llm.local_errors import generate_error, load_error
-from llm.local_memory import forget_frames, free_memory
+from llm.local_memory import forget_frames, free_memory, is_given_back, weights_apart
 from llm.local_ready import get_ready, steps
 from llm.models import EMBEDDED, display_name
 from llm.types import (
@@ -37,10 +40,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NOTICE_S = 300.0
+"""How long it is told that another model was wanted and isn't there."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions:
-    """What a local model is and how it is loaded; the fields are those of `Settings`."""
+    """What a local model is and how it is loaded; the fields are those of `Settings`.
+
+    Args:
+        name: what people call it; empty goes by where it lies.
+    """
 
     data_dir: Path
     model: str = EMBEDDED
@@ -50,6 +60,7 @@ class LocalOptions:
     trust_remote_code: bool = False
     threads: int | None = None
     slots: int = 2
+    name: str = ""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> LocalOptions:
@@ -64,31 +75,56 @@ class LocalOptions:
             slots=settings.local_slots,
         )
 
+    @property
+    def called(self) -> str:
+        """What people call the model."""
+        return self.name or display_name(self.model)
+
 
 class LocalBackend:
-    """A local model: loaded once, in the background; answers several requests at once.
+    """One local model at a time, loaded in the background; answers several requests at once.
+
+    Which model that is may be chosen anew, for everybody: whoever is being answered is answered to
+    the end by the model that began, the old model's memory is given back, and only then the new
+    one is loaded. Where that fails the old one comes back. Questions wait meanwhile.
+
+    Args:
+        options: the model that is loaded first.
+        unload_after_s: without an answer for this long the model leaves memory, and comes back
+            with the next question; None keeps it.
 
     Thread-safety: every method may be called from any thread. One lock guards the state; it is
-    never held while anything slow happens.
+    never held while anything slow happens. One thread at a time, `load-model`, brings into memory
+    and out of it what the state says should be there, so there is never a second model.
     """
 
-    def __init__(self, options: LocalOptions) -> None:
-        self._options = options
-        self._model_name = display_name(options.model)
-        self._steps = steps(options.model)
+    def __init__(self, options: LocalOptions, unload_after_s: float | None = None) -> None:
+        self._slots = options.slots
+        self._unload_after_s = unload_after_s
         self._changed = threading.Condition()
+        self._chosen = options
+        self._target: LocalOptions | None = None  # what should be in memory
+        self._loaded: LoadedModel | None = None
+        self._holds: LocalOptions | None = None  # what is loaded
+        self._proven: LocalOptions | None = None  # what was ready last
+        self._attempt = CancelToken()  # of bringing the target into memory
+        self._working = False  # whether the loading thread is at it
+        self._steps = steps(options.model)
         self._phase: BackendPhase = "idle"
         self._progress: float | None = None
         self._error: LLMError | None = None
-        self._since = time.monotonic()
-        self._loaded: LoadedModel | None = None
+        self._notice: Reason | None = None
+        self._since = self._used_s = self._noticed_s = time.monotonic()
         self._closed = False
-        self._close = CancelToken()
         self._answers: set[CancelToken] = set()
+        self._waiting = 0  # questions that wait for a model
+        self._users = 0  # whoever works with the loaded model now
+        self._watching = False  # whether a thread waits for it to be idle
 
     @classmethod
     def from_settings(cls, settings: Settings) -> LocalBackend:
-        return cls(LocalOptions.from_settings(settings))
+        minutes = settings.unload_after_min
+        return cls(LocalOptions.from_settings(settings), None if minutes is None else 60 * minutes)
 
     @property
     def name(self) -> str:
@@ -96,115 +132,230 @@ class LocalBackend:
 
     @property
     def slots(self) -> int:
-        return self._options.slots
+        return self._slots
 
     def window_tokens(self, request: GenerationRequest) -> int | None:
         """The model's window; None while it isn't loaded, or has none."""
-        loaded = self._loaded
-        return loaded.context_tokens if loaded else None
+        with self._in_use() as loaded:
+            return loaded.context_tokens if loaded else None
 
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
         """None too where the model's chat template refuses the messages: `stream` says so."""
-        loaded = self._loaded
-        if loaded is None:
-            return None
-        from llm.local_generation import encode
+        with self._in_use() as loaded:
+            if loaded is None:
+                return None
+            from llm.local_generation import encode
 
-        try:
-            return int(encode(loaded, request)["input_ids"].shape[1])
-        except LLMError:
-            return None
+            try:
+                return int(encode(loaded, request)["input_ids"].shape[1])
+            except LLMError:
+                return None
 
     def status(self) -> BackendStatus:
         with self._changed:
             return BackendStatus(
                 phase=self._phase,
-                model=self._model_name,
+                model=self._chosen.called,
                 progress=self._progress,
                 error=self._error,
                 elapsed_s=time.monotonic() - self._since,
                 steps=self._steps,
-                fetch_bytes=WHEEL_BYTES if self._options.model.strip() == EMBEDDED else 0,
+                fetch_bytes=WHEEL_BYTES if self._chosen.model.strip() == EMBEDDED else 0,
+                answering=len(self._answers),
+                notice=self._notice if time.monotonic() - self._noticed_s < NOTICE_S else None,
             )
+
+    @property
+    def chosen(self) -> LocalOptions:
+        """The model that is asked, loaded or not."""
+        return self._chosen
+
+    @property
+    def holds(self) -> LocalOptions | None:
+        """The model that is in memory now; while another is waited for, not the chosen one."""
+        return self._holds
 
     def prepare(self) -> None:
         with self._changed:
-            if self._closed or self._phase not in ("idle", "failed"):
+            if not self._closed and self._phase in ("idle", "failed", "unloaded"):
+                self._aim(self._chosen)
+
+    def choose(self, options: LocalOptions, *, stop_answers: bool = False) -> None:
+        """Have another model from now on, for everybody. Returns at once; `status` tells the rest.
+
+        Questions that come from now on are answered by it. If it can't be loaded, the one before
+        comes back.
+
+        Args:
+            stop_answers: end the running answers, keeping what they have said, in place of
+                letting them finish.
+        """
+        with self._changed:
+            if self._closed:
                 return
-            self._enter("loading")
-            try:
-                threading.Thread(target=self._load, name="load-model", daemon=True).start()
-            except Exception as error:  # noqa: BLE001 - nothing may leave the waiters waiting
-                self._fail(load_error(error, self._options.model))
+            answers = list(self._answers) if stop_answers else []
+            if options != self._chosen or self._phase in ("idle", "failed", "unloaded"):
+                self._chosen, self._notice = options, None
+                self._aim(options)
+        for answer in answers:
+            answer.cancel()
+
+    def cancel_loading(self) -> None:
+        """Load no further: back to the model before, or to none where there was none."""
+        with self._changed:
+            if self._closed or not self.status().preparing:
+                return
+            stopped, back = self._chosen, self._proven
+            if back is not None and back != stopped:
+                self._chosen = back
+                self._go_back(back, Reason("model-stopped", {"model": stopped.called}))
+            else:
+                self._attempt.cancel()
+                self._attempt = CancelToken()
+                self._target = None
+                self._fail(LoadingStoppedError(model=stopped.called))
+
+    def unload(self) -> None:
+        """Have no model in memory until the next question; nothing while somebody is answered."""
+        with self._changed:
+            if self._phase == "ready" and not self._users and not self._waiting:
+                self._target = None
+                self._enter("unloaded")
+                self._work_on()
 
     def stream(
         self, request: GenerationRequest, cancel: CancelToken
     ) -> Generator[Delta | Notice | Finish]:
-        self.prepare()
-        loaded = self._wait(cancel)
-        if loaded is None:
-            yield Finish("abort")
-            return
-        from llm.local_generation import generate
-
-        # Cancelled by the caller or by close(), whichever is first.
+        # Cancelled by the caller, by close() or by choose(), whichever is first.
         either = CancelToken()
         forget = cancel.on_cancel(either.cancel)
-        with self._changed:
-            self._answers.add(either)
+        loaded: LoadedModel | None = None
         try:
-            if self._closed:
-                raise ShuttingDownError
+            loaded = self._begin(either)
+            if loaded is None:
+                yield Finish("abort")
+                return
+            # While it answers another may be chosen, and `status` speaks of that one.
+            yield Notice(model=loaded.name)
+            from llm.local_generation import generate
+
             yield from generate(loaded, request, either)
         except LLMError:
             raise
         except Exception as error:  # noqa: BLE001 - the tree is the boundary
-            raise generate_error(error, self._model_name) from error.with_traceback(None)
+            name = loaded.name if loaded else ""
+            raise generate_error(error, name) from error.with_traceback(None)
         finally:
             forget()
-            with self._changed:
-                self._answers.discard(either)
+            was_begun, loaded = loaded is not None, None  # not held any more when it is told so
+            if was_begun:
+                self._end(either)
 
     def close(self) -> None:
         with self._changed:
             if self._closed:
                 return
             self._closed = True
-            was_loaded, self._loaded = self._loaded is not None, None
+            self._target = None
+            self._attempt.cancel()
             answers = list(self._answers)
             self._enter("idle")
-        self._close.cancel()
+            loaded = None
+            if not self._working:  # else the loading thread sees to it
+                loaded, self._loaded, self._holds = self._loaded, None, None
         for answer in answers:
             answer.cancel()
-        if was_loaded:
+        if loaded is not None:
+            loaded.close()
+            del loaded
             gc.unfreeze()
             free_memory()
 
-    def _wait(self, cancel: CancelToken) -> LoadedModel | None:
-        """The model, when it is loaded; None if cancelled before."""
-        forget = cancel.on_cancel(self._wake)
+    # -- working with the model --
+
+    def _begin(self, answer: CancelToken) -> LoadedModel | None:
+        """Wait for the chosen model and take it for an answer; None if cancelled before."""
+        forget = answer.on_cancel(self._wake)
         try:
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self._phase in ("ready", "failed") or cancel.cancelled or self._closed
-                )
-                if cancel.cancelled:
+                self._waiting += 1
+                try:
+                    self.prepare()
+                    self._changed.wait_for(
+                        lambda: (
+                            self._phase in ("ready", "failed") or answer.cancelled or self._closed
+                        )
+                    )
+                finally:
+                    self._waiting -= 1
+                    self._changed.notify_all()
+                if answer.cancelled:
                     return None
                 if self._closed:
                     raise ShuttingDownError
                 if self._error is not None:
                     # One error object may be raised for several waiters: without its old frames.
                     raise self._error.with_traceback(None)
+                self._answers.add(answer)
+                self._users += 1
                 return self._loaded
         finally:
             forget()
+
+    def _end(self, answer: CancelToken) -> None:
+        with self._changed:
+            self._answers.discard(answer)
+            self._users -= 1
+            self._used_s = time.monotonic()
+            self._changed.notify_all()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[LoadedModel | None]:
+        """The model, which stays as long as this lasts; None while it isn't there to be asked."""
+        with self._changed:
+            loaded = self._loaded if self._phase == "ready" else None
+            self._users += 1
+        try:
+            yield loaded
+        finally:
+            del loaded
+            with self._changed:
+                self._users -= 1
+                self._changed.notify_all()
 
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
+    # -- the state; called with the lock held --
+
+    def _aim(self, options: LocalOptions) -> None:
+        """Have this model in memory, and give up what was on its way there."""
+        self._attempt.cancel()
+        self._attempt = CancelToken()
+        self._target = options
+        self._enter("loading" if self._loaded is None or not self._users else "draining")
+        self._work_on()
+
+    def _go_back(self, options: LocalOptions, why: Reason) -> None:
+        """Have the model before, and say so."""
+        self._chosen = options
+        self._notice = Reason("model-went-back", {"why": why, "back": options.called})
+        self._noticed_s = time.monotonic()
+        self._aim(options)
+
+    def _work_on(self) -> None:
+        self._changed.notify_all()
+        if self._working:
+            return
+        try:
+            threading.Thread(target=self._work, name="load-model", daemon=True).start()
+            self._working = True
+        except Exception as error:  # noqa: BLE001 - nothing may leave the waiters waiting
+            self._target = None
+            self._fail(load_error(error, self._chosen.model))
+
     def _enter(self, phase: BackendPhase, progress: float | None = None) -> None:
-        """Called with the lock held, or by the loading thread through `_report`."""
         if phase != self._phase:
             self._since = time.monotonic()
         self._phase, self._progress = phase, progress
@@ -212,44 +363,131 @@ class LocalBackend:
             self._error = None
         self._changed.notify_all()
 
-    def _report(self, phase: BackendPhase, progress: float | None = None) -> None:
-        with self._changed:
-            if not self._closed:
-                self._enter(phase, progress)
-
     def _fail(self, failure: LLMError) -> None:
-        """Called with the lock held."""
         if not self._closed:
             self._enter("failed")
             self._error = failure
 
-    def _load(self) -> None:
-        """The loading thread: ends in `ready` or `failed`, whatever happens."""
+    # -- the loading thread --
+
+    def _work(self) -> None:
+        try:
+            self._bring()
+        except BaseException as error:  # noqa: BLE001 - nothing may leave the waiters waiting
+            log_fault(log, "The loading thread failed", error)
+            with self._changed:
+                self._working, self._target = False, None
+                self._fail(load_error(error, self._chosen.model))
+
+    def _bring(self) -> None:
+        """Bring what is in memory to what should be there; ends when the two are the same."""
+        while True:
+            with self._changed:
+                target, attempt = self._target, self._attempt
+                if self._holds == target:
+                    if target is not None:
+                        self._used_s = time.monotonic()
+                        self._enter("ready")
+                        self._watch_idleness()
+                    self._working = False
+                    return
+            if self._holds is not None:
+                self._drain(attempt, target)
+            elif target is not None:
+                self._load(target, attempt)
+
+    def _drain(self, attempt: CancelToken, target: LocalOptions | None) -> None:
+        """When nobody works with the loaded model any more, give its memory back."""
+        before = steps(target.model) if target is not None else ()
+        with self._changed:
+            if attempt is self._attempt and self._users:
+                self._enter("draining")
+                self._steps = ("draining", *before)
+                self._changed.wait_for(
+                    lambda: not self._users or attempt is not self._attempt or self._closed
+                )
+            if attempt is not self._attempt and not self._closed:
+                return  # something else is wanted by now
+            if target is not None and not self._closed:
+                self._enter("loading")
+            loaded, self._loaded, self._holds = self._loaded, None, None
+        assert loaded is not None
+        name, model = loaded.name, weakref.ref(loaded.model)
+        try:
+            loaded.close()
+        except Exception as error:  # noqa: BLE001 - the memory is wanted all the same
+            log_fault(log, "A model couldn't be closed", error)
+        del loaded
+        gc.unfreeze()
+        if not is_given_back(model):
+            log.warning("something still holds the model %s, and its memory", name)
+
+    def _load(self, target: LocalOptions, attempt: CancelToken) -> None:
+        """Load it; where that fails, the one before is aimed at, or the failure is told."""
+        its_steps = steps(target.model)
+        with self._changed:
+            if attempt is self._attempt:
+                self._steps = its_steps
+
+        def report(phase: BackendPhase, progress: float | None) -> None:
+            with self._changed:
+                if attempt is self._attempt and not attempt.cancelled:
+                    self._enter(phase, progress)
+
         failure: LLMError
         try:
-            loaded = get_ready(self._options, self._close, self._report)
-        except FetchStopped:
+            with weights_apart():
+                loaded = get_ready(target, attempt, report)
+        except FetchStopped as stopped:
             failure = ShuttingDownError()
+            failure.__cause__ = stopped
         except LLMError as error:
             failure = error
         except BaseException as error:  # noqa: BLE001 - nothing may leave the waiters waiting
-            failure = load_error(error, self._options.model)
+            failure = load_error(error, target.model)
             failure.__cause__ = error
         else:
             # Streamlit collects garbage after every run; it need not look at the model each time.
-            gc.collect()
+            free_memory()  # and what reading it has left behind
+            gc.freeze()
             with self._changed:
-                if not self._closed:
-                    gc.freeze()
-                    self._loaded = loaded
-                    self._enter("ready")
-                    return
-            del loaded  # closed meanwhile
-            free_memory()
+                # Where something else is wanted by now, it leaves again as any other does.
+                self._loaded, self._holds = loaded, target
+                if not attempt.cancelled:
+                    self._proven = target
             return
-        log.warning("the model can't be made ready: %s", type(failure).__name__)
         # The failure is kept, the model must not be: the next try loads another.
         forget_frames(failure)
         free_memory()
         with self._changed:
-            self._fail(failure)
+            if attempt.cancelled:
+                return
+            log.warning("the model can't be made ready: %s", type(failure).__name__)
+            back = self._proven
+            if back is None or back == target:
+                self._target = None
+                self._fail(failure)
+                return
+            self._proven = None  # one try: it is proven again when it is ready
+            self._go_back(back, failure.reason)
+
+    def _watch_idleness(self) -> None:
+        """Have the model leave when it wasn't used for long. Called with the lock held."""
+        if self._unload_after_s is None or self._watching:
+            return
+        self._watching = True
+        threading.Thread(target=self._unload_when_idle, name="idle-model", daemon=True).start()
+
+    def _unload_when_idle(self) -> None:
+        assert self._unload_after_s is not None
+        with self._changed:
+            while self._holds is not None and not self._closed:
+                left_s = self._used_s + self._unload_after_s - time.monotonic()
+                if self._phase != "ready" or self._users or self._waiting:
+                    self._changed.wait()
+                elif left_s > 0:
+                    self._changed.wait(left_s)
+                else:
+                    self.unload()
+                    break
+            self._watching = False

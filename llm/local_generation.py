@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -100,7 +101,7 @@ def generate(
         worker.start()
         for piece in streamer:
             if isinstance(piece, Notice):
-                yield piece
+                yield replace(piece, model=loaded.name)
             else:
                 yield from splitter.push(piece)
         if not streamer.stopped:

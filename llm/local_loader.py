@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # A tokenizer that knows no limit says something like 10**30.
 _NO_LIMIT = 10_000_000
+# As torch chose: another model may have had a number of its own.
+_USUAL_THREADS = torch.get_num_threads()
 _WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 
 
@@ -54,6 +56,9 @@ class LoadedModel:
     context_tokens: int | None
     eos_ids: tuple[int, ...]
 
+    def close(self) -> None:
+        """Let go of what works with the model, before its memory is given back."""
+
 
 def load_model(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     """Load tokenizer and weights. Progress bars and advice of the libraries are kept quiet.
@@ -65,8 +70,7 @@ def load_model(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     transformers.logging.disable_progress_bar()
     # bitsandbytes logs that it casts the inputs, for every matmul of every token.
     logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
+    torch.set_num_threads(options.threads or _USUAL_THREADS)
     failure: LLMError
     try:
         return _load(folder, name, options)
@@ -99,6 +103,7 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     # transformers would fill missing weights with random numbers and only warn.
     if info["missing_keys"] and getattr(model, "hf_quantizer", None) is None:
         raise NotAModelError(model=options.model, reason=Reason("reason-weights-missing"))
+    _own(model)
     model.eval()
     return LoadedModel(
         name=name,
@@ -108,6 +113,17 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
         context_tokens=_window(model.config, tokenizer),
         eos_ids=_eos_ids(model, tokenizer),
     )
+
+
+def _own(model: Any) -> None:
+    """Give the weights memory of their own.
+
+    Weights that already have the wished number type stay in the mapped file. Where that is
+    overwritten or cut while they are in use, the system ends the whole app (SIGBUS).
+    """
+    for parameter in model.parameters():
+        if type(parameter) is torch.nn.Parameter and parameter.device.type == "cpu":
+            parameter.data = parameter.data.clone()
 
 
 def choose_dtype(wish: str) -> Any:

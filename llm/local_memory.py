@@ -1,14 +1,30 @@
-"""Giving memory back: what an error's frames hold, and what no object holds any more.
+"""Memory: giving it back, seeing that it is given back, and how much is free.
 
 Imports no library that isn't loaded already.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
+import time
 import traceback
-from contextlib import suppress
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+_PATIENCE_S = 5.0
+_LOOK_S = 0.1
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_APART_BYTES = 256 * 1024
+_LEARNED_BYTES = 32 * 1024 * 1024  # the most that glibc learns by itself, on 64 bits
+_NUMBER_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
+_CGROUP = Path("/sys/fs/cgroup")
 
 
 def forget_frames(error: BaseException) -> None:
@@ -32,6 +48,7 @@ def forget_frames(error: BaseException) -> None:
 def free_memory() -> None:
     """Give back what no object holds any more. Never raises."""
     gc.collect()
+    _trim()
     if "torch" not in sys.modules:
         return
     # A device whose driver has failed refuses even this, and torch may be half installed.
@@ -40,3 +57,100 @@ def free_memory() -> None:
 
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+@contextmanager
+def weights_apart() -> Iterator[None]:
+    """Have large pieces of memory come from the system itself, each to be returned by itself.
+
+    glibc learns from the first large piece that is given back to keep the next ones in its arenas,
+    of which each thread has another and whose ends it doesn't return: up to 64 MB in each.
+    Afterwards it does as it would have learned: answers want their pieces quickly.
+
+    Source: mallopt(3), M_MMAP_THRESHOLD; glibc 2.36, malloc/malloc.c (`mtrim`, `heap_trim`).
+    """
+    _set_thresholds(mmap_bytes=_APART_BYTES, trim_bytes=_APART_BYTES)
+    try:
+        yield
+    finally:
+        _set_thresholds(mmap_bytes=_LEARNED_BYTES, trim_bytes=2 * _LEARNED_BYTES)
+
+
+def is_given_back(model: weakref.ref[object]) -> bool:
+    """Wait until nothing holds a model, and give its memory back; False where something goes on.
+
+    The frames of an answer that has just ended may hold it for a moment.
+    """
+    end_s = time.monotonic() + _PATIENCE_S
+    free_memory()
+    while model() is not None and time.monotonic() < end_s:
+        time.sleep(_LOOK_S)
+        free_memory()
+    return model() is None
+
+
+def number_bytes(dtype: str) -> int | None:
+    """Bytes of a weight that isn't quantized, by the setting `dtype`.
+
+    None while it isn't known which type this machine multiplies: until the libraries are loaded.
+    """
+    if dtype in _NUMBER_BYTES:
+        return _NUMBER_BYTES[dtype]
+    choose = getattr(sys.modules.get("llm.local_loader"), "choose_dtype", None)
+    with suppress(Exception):
+        return int(choose(dtype).itemsize) if choose else None
+    return None
+
+
+def free_bytes() -> int:
+    """What is free where a model would go: on the GPUs where there are any, else in main memory."""
+    if "torch" in sys.modules:
+        # A driver that has failed refuses even this, and torch may be half imported.
+        with suppress(Exception):
+            import torch
+
+            if torch.cuda.is_available():
+                gpus = range(torch.cuda.device_count())
+                return sum(int(torch.cuda.mem_get_info(gpu)[0]) for gpu in gpus)
+    available = int(psutil.virtual_memory().available)
+    in_group = _free_in_group()
+    return available if in_group is None else min(available, in_group)
+
+
+def _free_in_group() -> int | None:
+    """What a container's limit leaves; None where there is none.
+
+    Source: https://docs.kernel.org/admin-guide/cgroup-v2.html, memory interface files. Pages of
+    files that haven't been used for long are counted, and given back when they are needed.
+    """
+    try:
+        limit = int((_CGROUP / "memory.max").read_text())  # "max" where there is none
+        used = int((_CGROUP / "memory.current").read_text())
+        stat = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
+        return max(0, limit - used + int(stat["inactive_file"]))
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _trim() -> None:
+    """Have glibc return free pages to the system: it keeps many small ones for itself."""
+    if (libc := _glibc()) is not None:
+        libc.malloc_trim(0)
+
+
+def _set_thresholds(mmap_bytes: int, trim_bytes: int) -> None:
+    if (libc := _glibc()) is not None:
+        libc.mallopt(_M_MMAP_THRESHOLD, mmap_bytes)
+        libc.mallopt(_M_TRIM_THRESHOLD, trim_bytes)
+
+
+@cache
+def _glibc() -> ctypes.CDLL | None:
+    """The C library; None where it is another one, which has ways of its own."""
+    if not sys.platform.startswith("linux"):
+        return None
+    with suppress(OSError):
+        libc = ctypes.CDLL(None)
+        if hasattr(libc, "malloc_trim") and hasattr(libc, "mallopt"):
+            return libc
+    return None

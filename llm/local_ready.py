@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from llm.embedded_model import FetchStopped
 from llm.errors import LLMError, ModelError
 from llm.local_source import Report, discard_if_damaged, obtain
 from llm.models import ModelKind, resolve
@@ -23,7 +24,7 @@ def steps(model: str) -> tuple[BackendPhase, ...]:
     """The phases that a model goes through, in order; none where its spec is wrong."""
     try:
         kind = resolve(model).kind
-    except LLMError:  # told when it is tried
+    except (LLMError, OSError):  # told when it is tried
         return ()
     before: dict[ModelKind, tuple[BackendPhase, ...]] = {
         "embedded": ("fetching", "converting"),
@@ -41,17 +42,22 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
         FetchStopped: cancelled.
         Exception: whatever went wrong; `load_error` has the sentence.
     """
-    spec = resolve(options.model)
     _wait_without_spinning()
-    # Importing the libraries takes seconds, and so may what comes before they are needed.
+    # Importing the libraries takes seconds, and so may what comes before they are needed. They are
+    # wanted where the model isn't there, too: without them nobody knows what others would take.
     threading.Thread(target=_import_libraries, name="import-torch", daemon=True).start()
+    spec = resolve(options.model)
     folder = obtain(spec, options.data_dir, options.trust_remote_code, cancel, report)
     report("loading", None)
     from llm.local_generation import generate, watch_for_stop
     from llm.local_loader import load_model
+    from llm.local_progress import ReadingStopped, reading_weights
 
     try:
-        loaded = load_model(folder, spec.name, options)
+        with reading_weights(cancel, lambda done: report("loading", done)):
+            loaded = load_model(folder, options.name or spec.name, options)
+    except ReadingStopped:
+        raise FetchStopped from None
     except ModelError:
         if spec.kind in ("embedded", "gguf"):
             discard_if_damaged(folder, cancel)

@@ -33,6 +33,7 @@ from pydantic_settings import (
 )
 
 from llm.errors import Reason, SettingsError, Value
+from llm.models import display_name
 from llm.reasons import WrongValueError, first_wrong, reading_failed
 from llm.settings_files import DOTENV, PREFIX, place_of, read_settings_file, warn_of_unknown
 from llm.types import (
@@ -85,6 +86,37 @@ class Server(BaseModel):
     model: str = ""
 
 
+Dtype = Literal["auto", "bfloat16", "float16", "float32"]
+Quantization = Literal["none", "8bit", "4bit"]
+Attention = Literal["auto", "sdpa", "eager", "flash_attention_2"]
+
+
+class LocalModel(BaseModel):
+    """One local model of several; what is left out is as the setting of that name says.
+
+    Args:
+        model: a folder, a `.gguf` file, a hub id or `embedded`.
+        name: what the page calls it; empty goes by where it lies.
+        threads: CPU threads.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, protected_namespaces=()
+    )
+
+    model: str = Field(min_length=1)
+    name: str = Field("", max_length=60)
+    dtype: Dtype | None = None
+    quantization: Quantization | None = None
+    attn_implementation: Attention | None = None
+    threads: int | None = Field(None, ge=1, le=1024)
+
+    @property
+    def called(self) -> str:
+        """What the page calls it."""
+        return self.name or display_name(self.model)
+
+
 class Settings(BaseSettings):
     """How this installation behaves.
 
@@ -123,15 +155,27 @@ class Settings(BaseSettings):
         min_length=1,
         description="`embedded`, a model folder, a `.gguf` file, or a hub id such as `Qwen/Qwen2.5-1.5B-Instruct`.",
     )
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] = Field(
+    dtype: Dtype = Field(
         "auto", description="Weights' number type; `auto` picks what the hardware is good at."
     )
-    quantization: Literal["none", "8bit", "4bit"] = Field(
-        "none", description="bitsandbytes quantization."
-    )
-    attn_implementation: Literal["auto", "sdpa", "eager", "flash_attention_2"] = Field(
+    quantization: Quantization = Field("none", description="bitsandbytes quantization.")
+    attn_implementation: Attention = Field(
         "auto",
         description="transformers' attention; `flash_attention_2` needs flash-attn installed.",
+    )
+    models: Annotated[tuple[LocalModel, ...], NoDecode] = Field(
+        (),
+        description="More local models to choose from in the sidebar, as JSON or, more readable, as `[[models]]` in `steady_chat.toml`.",
+    )
+    model_folders: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (),
+        description="Folders in which models are looked for, with commas between: model folders and `.gguf` files, up to three folders deep.",
+    )
+    unload_after_min: float | None = Field(
+        None,
+        gt=0,
+        le=100_000,
+        description="Minutes without a question until the local model leaves memory; the next question brings it back. Empty keeps it.",
     )
     trust_remote_code: bool = Field(
         False, description="Whether a model from the hub may run Python code of its own here."
@@ -249,7 +293,7 @@ class Settings(BaseSettings):
         description="The same of one person: who is signed in, else one browser.",
     )
 
-    @field_validator("backends", mode="before")
+    @field_validator("backends", "model_folders", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -270,7 +314,7 @@ class Settings(BaseSettings):
             raise WrongValueError(Reason("reason-database-url"))
         return value
 
-    @field_validator("servers", mode="before")
+    @field_validator("servers", "models", mode="before")
     @classmethod
     def _from_json(cls, value: object) -> object:
         if not isinstance(value, str):
@@ -284,6 +328,14 @@ class Settings(BaseSettings):
     @classmethod
     def _told_apart(cls, value: tuple[Server, ...]) -> tuple[Server, ...]:
         for name, times in Counter(server.name for server in value).items():
+            if times > 1:
+                raise WrongValueError(Reason("reason-same-name", {"name": name}))
+        return value
+
+    @field_validator("models")
+    @classmethod
+    def _named_apart(cls, value: tuple[LocalModel, ...]) -> tuple[LocalModel, ...]:
+        for name, times in Counter(model.called for model in value).items():
             if times > 1:
                 raise WrongValueError(Reason("reason-same-name", {"name": name}))
         return value
@@ -310,6 +362,7 @@ class Settings(BaseSettings):
 
     @field_validator(
         "threads",
+        "unload_after_min",
         "seed",
         "top_k",
         "min_p",
@@ -382,6 +435,9 @@ def _shown(name: str, value: object) -> str:
     if name == "servers":
         assert isinstance(value, tuple)
         return ", ".join(f"{server.name} ({_bare(server.base_url)})" for server in value)
+    if name == "models":
+        assert isinstance(value, tuple)
+        return ", ".join(f"{model.called} ({model.model})" for model in value)
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     if isinstance(value, bool):
@@ -408,7 +464,7 @@ def load_settings() -> Settings:
     except ValidationError as error:
         place, reason = first_wrong(error)
         setting = place_of(place[0])
-        if place[0] == "servers":
+        if place[0] in ("servers", "models"):
             within = [str(int(part) + 1) if part.isdecimal() else part for part in place[1:]]
             setting = " · ".join([setting, *within])
         raise SettingsError(setting=setting, reason=reason) from None

@@ -19,7 +19,16 @@ DeltaKind = Literal["text", "reasoning", "recast"]
 FinishReason = Literal["stop", "length", "abort", "error", "interrupted"]
 """`interrupted` is never a backend's word: the process that answered is gone."""
 BackendPhase = Literal[
-    "idle", "fetching", "converting", "loading", "warming", "starting", "ready", "failed"
+    "idle",
+    "draining",
+    "fetching",
+    "converting",
+    "loading",
+    "warming",
+    "starting",
+    "ready",
+    "unloaded",
+    "failed",
 ]
 
 MAX_SEED = 2**32 - 1
@@ -201,13 +210,16 @@ class BackendStatus:
 
     Args:
         phase: `idle` (nothing started) to `ready`, `failed`, or `starting`: a server that is
-            there, but is still loading.
+            there, but is still loading. `draining`: the answers of another model end first.
+            `unloaded`: it was not used for long, and is loaded again by the next question.
         model: the model's name as a person would say it; empty while unknown.
         progress: 0 to 1 within the phase, None where it cannot be known.
         error: why it can't be used; only with `failed` and `starting`.
         elapsed_s: seconds since the present phase began.
         steps: the phases that lead to `ready`, in their order; empty where there is but one.
         fetch_bytes: how much there is to fetch; 0 while unknown.
+        answering: how many answers are being given, where the backend knows.
+        notice: what became of the last wish for another model, where that is worth a sentence.
     """
 
     phase: BackendPhase
@@ -217,6 +229,8 @@ class BackendStatus:
     elapsed_s: float = 0.0
     steps: tuple[BackendPhase, ...] = ()
     fetch_bytes: int = 0
+    answering: int = 0
+    notice: Reason | None = None
 
     @property
     def ready(self) -> bool:
@@ -225,11 +239,11 @@ class BackendStatus:
     @property
     def settled(self) -> bool:
         """Whether nothing is under way whose steps could be shown."""
-        return self.phase in ("ready", "failed", "starting")
+        return self.phase in ("ready", "failed", "starting", "unloaded")
 
     @property
     def preparing(self) -> bool:
-        return self.phase in ("fetching", "converting", "loading", "warming")
+        return self.phase in ("draining", "fetching", "converting", "loading", "warming")
 
 
 class CancelToken:

@@ -150,9 +150,9 @@ def _draw_beginning(
             draw_undo(state.head.key, deleted_s)
     elif was_lost():
         place.info(say("chat-lost"), icon=":material/info:")
-    elif status.ready and status.fetch_bytes:
+    elif (status.ready or status.phase == "unloaded") and status.fetch_bytes:
         place.caption(say("chat-welcome-embedded"))
-    elif status.ready:
+    elif status.ready or status.phase == "unloaded":
         place.caption(say("chat-welcome"))
     elif status.error is not None:
         draw_phases(place, status)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,16 @@ def read(backend: LocalBackend, request: GenerationRequest) -> tuple[str, Finish
     assert all(isinstance(delta, Delta) and delta.text for delta in deltas)
     assert isinstance(finish, Finish)
     return "".join(delta.text for delta in deltas if isinstance(delta, Delta)), finish
+
+
+def begun(
+    backend: LocalBackend, request: GenerationRequest, cancel: CancelToken | None = None
+) -> Generator[Delta | Finish]:
+    """An answer without the notices before it, the model's name and how far its prompt is read."""
+    with closing(backend.stream(request, cancel or CancelToken())) as items:
+        for item in items:
+            if not isinstance(item, Notice):
+                yield item
 
 
 def model_of(backend: LocalBackend) -> Any:

@@ -52,6 +52,7 @@ VENDORS: dict[str, set[str]] = {
     "transformers": {
         "llm/local_convert.py",
         "llm/local_loader.py",
+        "llm/local_progress.py",
         "llm/local_sampling.py",
         "llm/local_streamer.py",
     },
@@ -60,6 +61,7 @@ VENDORS: dict[str, set[str]] = {
     "bitsandbytes": {"llm/local_loader.py"},
     "huggingface_hub": {"llm/local_hub.py"},
     "jinja2": {"llm/local_generation.py"},
+    "psutil": {"llm/local_memory.py"},
     "starlette": {"ui/paint_probe.py"},
     "pydantic": {"llm/reasons.py", "llm/script_file.py", "llm/settings.py"},
     "pydantic_settings": {"llm/settings.py"},

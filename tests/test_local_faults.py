@@ -12,8 +12,8 @@ from llm.catalogue import catalogue
 from llm.errors import InternalError, LLMError, OutOfMemoryError
 from llm.local_backend import LocalBackend
 from llm.local_memory import forget_frames
-from llm.types import CancelToken, Delta, Finish
-from tests.local_answers import TIMEOUT_S, Trouble, ask, model_of, read
+from llm.types import Delta, Finish, Notice
+from tests.local_answers import TIMEOUT_S, Trouble, ask, begun, model_of, read
 from tests.tiny_model import make_tiny_model
 
 pytest_plugins = "tests.local_fixtures"
@@ -35,9 +35,9 @@ def test_out_of_memory_keeps_the_text_so_far_and_the_next_question_works(
     request = ask(max_tokens=40, temperature=0)
     whole, _ = read(shared, request)
     Trouble(model_of(shared), error, at_token=20)
-    got: list[Delta | Finish] = []
+    got: list[Delta | Notice | Finish] = []
     with pytest.raises(OutOfMemoryError) as caught:
-        got.extend(shared.stream(request, CancelToken()))
+        got.extend(begun(shared, request))
     assert got
     assert whole.startswith("".join(item.text for item in got if isinstance(item, Delta)))
     assert not any(isinstance(item, Finish) for item in got)

@@ -10,7 +10,7 @@ import pytest
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.local_generation import encode
 from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, SamplingParams
-from tests.local_answers import Dictation, ask, model_of, read
+from tests.local_answers import Dictation, ask, begun, model_of, read
 from tests.model_data import model_data_dir
 from tests.tiny_model import CHAT_TEMPLATE, make_tiny_model
 
@@ -93,7 +93,7 @@ def test_what_comes_next_is_text_tags_and_all(make: Make, template: str) -> None
     for end in ENDS:
         for said in ("go on", " go on", "\n</think>\n 42", "<think>hm", "你"):
             Dictation(backend, said)
-            *deltas, finish = backend.stream(go_on(f"So it is {end}"), CancelToken())
+            *deltas, finish = begun(backend, go_on(f"So it is {end}"))
             assert isinstance(finish, Finish)
             assert {d.kind for d in deltas if isinstance(d, Delta)} == {"text"}
             assert "".join(d.text for d in deltas if isinstance(d, Delta)) == said
@@ -102,7 +102,7 @@ def test_what_comes_next_is_text_tags_and_all(make: Make, template: str) -> None
 def test_an_answer_without_a_word_yet_may_begin_with_a_thought(make: Make) -> None:
     backend = make(CHAT_TEMPLATE)
     Dictation(backend, "<think>hm</think>42")
-    *deltas, _ = backend.stream(go_on(""), CancelToken())
+    *deltas, _ = begun(backend, go_on(""))
     kinds = [d.kind for d in deltas if isinstance(d, Delta)]
     assert kinds == sorted(kinds)
     assert set(kinds) == {"reasoning", "text"}

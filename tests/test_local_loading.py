@@ -11,7 +11,7 @@ import torch
 
 from llm.errors import ModelError, ModelNotFoundError, Reason
 from llm.local_backend import LocalBackend
-from llm.types import CancelToken, Delta, Finish
+from llm.types import CancelToken, Delta, Finish, Notice
 from tests.local_answers import TIMEOUT_S, ask, model_of, read
 
 pytest_plugins = "tests.local_fixtures"
@@ -68,7 +68,7 @@ def test_waiting_for_the_model_can_be_cancelled(
     monkeypatch.setattr(llm.local_loader, "load_model", slow)
     backend = make_backend(tiny_folder)
     cancel = CancelToken()
-    got: list[Delta | Finish] = []
+    got: list[Delta | Notice | Finish] = []
     reader = threading.Thread(target=lambda: got.extend(backend.stream(ask(), cancel)))
     reader.start()
     assert loading.wait(TIMEOUT_S)

@@ -8,8 +8,8 @@ import pytest
 from llm.errors import LLMError, OutOfMemoryError
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.local_streamer import reasoning_tags
-from llm.types import CancelToken, Delta, Finish
-from tests.local_answers import Dictation, Trouble, ask, model_of
+from llm.types import Delta, Finish, Notice
+from tests.local_answers import Dictation, Trouble, ask, begun, model_of
 from tests.tiny_model import CHAT_TEMPLATE, make_tiny_model, make_tiny_tokenizer
 
 pytest_plugins = "tests.local_fixtures"
@@ -39,7 +39,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 def dictated(backend: LocalBackend, text: str) -> tuple[str, str]:
     """The reasoning and the text of an answer that comes in these tokens."""
     Dictation(backend, text)
-    *deltas, finish = backend.stream(ask(max_tokens=200), CancelToken())
+    *deltas, finish = begun(backend, ask(max_tokens=200))
     assert isinstance(finish, Finish)
     assert finish.reason == "stop"
     said = {"reasoning": "", "text": ""}
@@ -78,9 +78,9 @@ def test_what_was_held_back_is_said_before_a_failure(make: Make) -> None:
     model = model_of(backend)
     Dictation(backend, "</thi")
     Trouble(model, MemoryError(), at_token=5)
-    said: list[Delta | Finish] = []
+    said: list[Delta | Notice | Finish] = []
     with pytest.raises(LLMError) as caught:
-        said.extend(backend.stream(ask(max_tokens=50), CancelToken()))
+        said.extend(begun(backend, ask(max_tokens=50)))
     assert isinstance(caught.value, OutOfMemoryError)
     assert "</th".startswith("".join(i.text for i in said if isinstance(i, Delta)))
     assert said

@@ -11,7 +11,8 @@ from llm.catalogue import FOLDER, catalogue
 from llm.errors import InvalidRequestError, ModelError, NotAModelError, Reason
 
 LLM = Path(__file__).parent.parent / "llm"
-SOURCES = [*sorted(LLM.glob("local_*.py")), LLM / "models.py", LLM / "embedded_model.py"]
+SOURCES = [*sorted(LLM.glob("local_*.py")), *sorted(LLM.glob("model_*.py"))]
+SOURCES += [LLM / "models.py", LLM / "embedded_model.py"]
 CODE = {path.name: path.read_text(encoding="utf-8") for path in SOURCES}
 USED = sorted({name for code in CODE.values() for name in re.findall(r'"(reason-[a-z-]+)"', code)})
 HEADING = "## Reasons: local models"

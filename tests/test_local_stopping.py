@@ -10,8 +10,8 @@ import pytest
 
 from llm.errors import ShuttingDownError
 from llm.local_backend import LocalBackend
-from llm.types import CancelToken, Delta, Finish
-from tests.local_answers import TIMEOUT_S, Gate, ask, generating, model_of, read
+from llm.types import CancelToken, Delta, Finish, Notice
+from tests.local_answers import TIMEOUT_S, Gate, ask, begun, generating, model_of, read
 
 pytest_plugins = "tests.local_fixtures"
 pytestmark = pytest.mark.usefixtures("no_generating_thread_is_left")
@@ -26,7 +26,7 @@ def test_cancelled_before_it_begins_is_one_abort(shared: LocalBackend) -> None:
 
 def test_cancelled_in_mid_answer_ends_within_one_token(shared: LocalBackend) -> None:
     cancel = CancelToken()
-    items = shared.stream(ask(max_tokens=400), cancel)
+    items = begun(shared, ask(max_tokens=400), cancel)
     first = next(items)
     assert isinstance(first, Delta)
     cancel.cancel()
@@ -45,8 +45,8 @@ def test_cancelled_while_the_prompt_is_read_ends_there(shared: LocalBackend) -> 
     model = model_of(shared)
     gate = Gate(model)
     cancel = CancelToken()
-    got: list[Delta | Finish] = []
-    reader = threading.Thread(target=lambda: got.extend(shared.stream(ask(), cancel)))
+    got: list[Delta | Notice | Finish] = []
+    reader = threading.Thread(target=lambda: got.extend(begun(shared, ask(), cancel)))
     reader.start()
     assert gate.reached.wait(TIMEOUT_S)
     cancel.cancel()
@@ -70,7 +70,7 @@ def test_cancelled_after_the_end_changes_nothing(shared: LocalBackend) -> None:
 
 
 def test_a_closed_iterator_frees_its_thread(shared: LocalBackend) -> None:
-    items = shared.stream(ask(max_tokens=400), CancelToken())
+    items = begun(shared, ask(max_tokens=400))
     next(items)
     assert len(generating()) == 1
     items.close()
@@ -78,7 +78,7 @@ def test_a_closed_iterator_frees_its_thread(shared: LocalBackend) -> None:
 
 
 def test_a_dropped_iterator_frees_its_thread(shared: LocalBackend) -> None:
-    items = shared.stream(ask(max_tokens=400), CancelToken())
+    items = begun(shared, ask(max_tokens=400))
     next(items)
     assert len(generating()) == 1
     del items
@@ -95,9 +95,9 @@ def test_stopping_one_answer_leaves_the_other_alone(shared: LocalBackend) -> Non
     request = ask("Hello", max_tokens=60, seed=4)
     alone, _ = read(shared, request)
     cancel = CancelToken()
-    stopped = shared.stream(ask("World", max_tokens=400), cancel)
+    stopped = begun(shared, ask("World", max_tokens=400), cancel)
     next(stopped)
-    other = shared.stream(request, CancelToken())
+    other = begun(shared, request)
     first = next(other)
     cancel.cancel()
     assert [item.reason for item in stopped if isinstance(item, Finish)] == ["abort"]
@@ -114,7 +114,7 @@ def test_closing_stops_running_answers_and_refuses_new_ones(
     tiny_folder: Path, make_backend: Callable[..., LocalBackend]
 ) -> None:
     backend = make_backend(tiny_folder)
-    items = backend.stream(ask(max_tokens=400), CancelToken())
+    items = begun(backend, ask(max_tokens=400))
     next(items)
     backend.close()
     assert [item.reason for item in items if isinstance(item, Finish)] == ["abort"]

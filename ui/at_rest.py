@@ -17,6 +17,7 @@ from llm.conversation_days import day_of
 from llm.conversation_tree import Conversation, ConversationKey
 from llm.errors import StoreError
 from ui import resources
+from ui.model_pick import models_changed
 from ui.owner import needs_sign_in, owner
 from ui.server_pick import servers_changed
 from ui.time_zone import time_zone
@@ -74,7 +75,8 @@ def see(here: ConversationKey) -> Seen:
 def look_at_rest() -> None:
     """Look now and then. It draws nothing itself, and waits while an answer is followed."""
     seen: Seen = st.session_state.seen
-    if needs_sign_in() or servers_changed() or not see(seen.here).same(seen):
+    changed = servers_changed() or models_changed()
+    if needs_sign_in() or changed or not see(seen.here).same(seen):
         st.rerun()
 
 

@@ -156,7 +156,7 @@ class StatusLine:
         if snapshot.notice is not None:
             return plain(snapshot.notice.sentence(words(), seconds=int(job.notice_s())))
         backend = job.backend.status()
-        if backend.preparing:
+        if backend.preparing and not snapshot.model:  # else it is another model that gets ready
             return say("answer-preparing", phase=say(f"phase-{backend.phase}"))
         # The model may have become ready only after the question had its turn.
         ready_s = backend.elapsed_s if backend.ready else job.reading_s()

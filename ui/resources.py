@@ -28,6 +28,8 @@ from llm.types import Backend
 if TYPE_CHECKING:
     from llm.conversation_archive import ConversationArchive
     from llm.conversation_database import ConversationDatabase
+    from llm.local_backend import LocalBackend
+    from llm.model_list_local import LocalModelList
     from llm.patient_backend import PatientBackend
     from llm.preset_store import PresetStore
     from llm.vllm_backend import VllmBackend
@@ -57,11 +59,21 @@ def _noted(backend: B) -> B:
 
 
 @st.cache_resource(show_spinner=False)
-def local_backend() -> Backend:
+def local_backend() -> LocalBackend:
     """The transformers model, loaded once for all sessions."""
     from llm.local_backend import LocalBackend
 
     return _noted(LocalBackend.from_settings(settings()))
+
+
+@st.cache_resource(show_spinner=False)
+def local_models() -> LocalModelList:
+    """The local models that there are to choose from."""
+    from llm.local_backend import LocalOptions
+    from llm.model_list_local import LocalModelList
+
+    told = settings()
+    return LocalModelList.from_settings(told, LocalOptions.from_settings(told))
 
 
 @st.cache_resource(show_spinner=False)

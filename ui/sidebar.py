@@ -31,6 +31,7 @@ from ui.callback import callback
 from ui.conversation_list import draw_conversation_list
 from ui.language import KEY as LANGUAGE_KEY
 from ui.language import first_language, say, say_error
+from ui.model_pick import draw_model_pick
 from ui.presets import Asked, Controls, begin, draw_presets, recognise
 from ui.presets import picked as picked_preset
 from ui.server_pick import draw_pick, pick_as, picked
@@ -117,6 +118,9 @@ def set_defaults(settings: Settings, here: ConversationKey) -> None:
         state.first.setdefault(name, state[name])
     # Streamlit forgets what a run sets that is ended before it draws the controls.
     if state.get("controls_of") == here and all(name in state for name in _CONTROLS):
+        # Another may have had another model loaded meanwhile.
+        if _usual_temperature(settings, _held("backend")) != state.usual_temperature:
+            _follow_temperature(settings)
         return
     state.controls_of = here
     turns = resources.chat().turns(here)
@@ -205,7 +209,7 @@ def _say_numbers_again() -> None:
 
 
 def _usual_temperature(settings: Settings, kind: str) -> float:
-    tamed = kind == "local" and settings.model == EMBEDDED
+    tamed = kind == "local" and resources.local_backend().chosen.model.strip() == EMBEDDED
     unset = "temperature" not in settings.model_fields_set
     return EMBEDDED_TEMPERATURE if tamed and unset else settings.temperature
 
@@ -247,12 +251,14 @@ def draw_sidebar(
         # sent again where it was, so nothing below may move.
         pick_place = st.empty()
         state_place = st.container(key="backend_state").empty()
-        retry_place, look_place = st.empty(), st.empty()
+        model_place, retry_place, look_place = st.empty(), st.empty(), st.empty()
         backend = resources.backends()[_chosen_backend()[0]]()
         if backend.status().phase == "idle":
             backend.prepare()
         if kind == "vllm":
             status_place = draw_pick(pick_place, state_place)
+        elif kind == "local":
+            status_place = draw_model_pick(pick_place, state_place, model_place)
         else:
             status_place = StatusPlace(state_place, lambda: short_status(backend.status()))
         status_place.rerun_when(look_meanwhile(seen))

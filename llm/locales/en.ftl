@@ -22,6 +22,7 @@ error-hub-download = The model “{ $model }” couldn’t be fetched from the h
 error-download-corrupt = The download of “{ $model }” arrived damaged and was thrown away. Try again.
 error-disk-full = There isn’t enough room in { $folder }: { $needed_mb } MB are needed, { $free_mb } MB are free. Free some space, then try again.
 error-missing-package = This model needs the package “{ $package }”. Install it with pip, then start the app again.
+error-loading-stopped = Loading “{ $model }” was stopped. Try again, or load another model.
 error-out-of-memory = The memory isn’t enough for “{ $model }”. Try a shorter conversation, fewer tokens, 4-bit weights or a smaller model.
 error-server-unreachable = Nothing answers at { $url }. Is the server started, and is the address right?
 error-server-host-unknown = The name “{ $host }” can’t be found. Check the server’s address ({ $url }).
@@ -236,18 +237,44 @@ backend-vllm = vLLM
 backend-scripted = Scripted
 model-unnamed = Model
 phase-idle = not started
+phase-draining = waiting for running answers to end
 phase-fetching = fetching the model
 phase-converting = converting, once only
 phase-loading = loading
 phase-warming = warming up
 phase-asking = asking the server
 phase-ready = ready
+phase-unloaded = not in memory; the next question loads it
 phase-failed = not available
 phase-starting = starting
 phase-unreachable = not reachable; looking again
 phase-wrong-key = wrong key
 sidebar-model = Model
 sidebar-model-gone = { $server } doesn’t list this model now.
+models-help = The models that the settings name, those in the model folders and those in the hub’s cache. One of them is in memory, for everybody who uses this page.
+model-load = Load
+model-load-after = Load when they are over
+model-load-now = Stop them and load
+model-leave = Leave it
+model-cancel = Cancel
+model-mark-half = half downloaded
+model-mark-trouble = can’t be used
+model-mark-short = short chats only
+model-mark-no = too large
+model-trouble = It can’t be used as it is: { $why }.
+model-takes = It takes about { $needed } of memory: { $weights } for its weights, { $context } for a conversation that fills its window of { $tokens } tokens.
+model-takes-weights = Its weights take about { $weights } of memory.
+model-unknown = What it takes is known once it has been fetched.
+model-fits = It fits: { $free } are there.
+model-short = Conversations of up to about { $tokens } tokens fit: { $free } are there.
+model-no = It doesn’t fit: { $free } are there.
+model-for-all = One model is in memory, for everybody here: “{ $name }” goes when this one comes.
+model-running = { $answers ->
+    [one] { $answers } answer is running.
+   *[other] { $answers } answers are running.
+}
+model-stopped = Loading “{ $model }” was stopped.
+model-went-back = { $why } Back to “{ $back }”.
 sidebar-retry = Try again
 preset = Preset
 preset-none = No preset
@@ -306,6 +333,7 @@ sign-out = Sign out
 signed-in-as = Signed in as { $name }
 
 ## Getting the model ready
+step-draining = Let the running answers end
 step-fetching = { $megabytes ->
     [0] Fetch the model (the first time only)
    *[other] Fetch the model ({ $megabytes } MB, the first time only)
@@ -411,6 +439,9 @@ reason-no-thread = the system lets the app start no more threads
 reason-folder-not-writable = the folder { $folder } can’t be written
 reason-gguf-damaged = the GGUF file is damaged, or of a kind that can’t be read
 reason-gguf-not-converted = the GGUF file can’t be converted
+reason-gguf-split = it is split into several GGUF files; join them first
+reason-half-downloaded = it is downloaded in part only; loading it fetches the rest
+reason-folder-missing = there is no such folder
 reason-conversion-stalled = converting it stood still for { $minutes } minutes and was ended
 reason-template-refuses = the model’s chat template refuses it (“{ $says }”)
 

@@ -1,0 +1,235 @@
+"""What a model's own files say of it before it is loaded: size, window, quantization.
+
+Reads `config.json`, the heads of safetensors files and of GGUF files; no weight and no library.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llm.errors import Reason
+from llm.gguf_header import GgufDamagedError, read_gguf_header
+
+_WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
+_MAX_HEADER_BYTES = 200_000_000
+_INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
+# Matrices that bitsandbytes leaves as they are: embeddings, and what turns states into logits.
+_KEPT = re.compile(r"embed|wte|wpe|lm_head|output\.weight|norm|router|score")
+_ANSWERS = re.compile(r"CausalLM|ConditionalGeneration|LMHead")
+_GGUF_KEPT = re.compile(r"token_embd|output|norm")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What is known of a model without loading it.
+
+    Args:
+        disk_bytes: its weights' files.
+        matrix_weights: how many weights on-the-fly quantization makes smaller.
+        other_weights: how many it leaves as they are.
+        kept_bytes: what the weights take where they are loaded just as they lie there, since the
+            model was quantized when it was made; None where they take the wished number type.
+        quantization: how they lie there: `Q4_K`, `gptq`; empty for plain numbers.
+        context_tokens: the window; None where it isn't told.
+        cached_values: numbers that the KV cache keeps for each token, keys and values together.
+        sliding_values: the same in layers that look back `sliding_tokens` only.
+    """
+
+    disk_bytes: int = 0
+    matrix_weights: int = 0
+    other_weights: int = 0
+    kept_bytes: int | None = None
+    quantization: str = ""
+    context_tokens: int | None = None
+    cached_values: int = 0
+    sliding_values: int = 0
+    sliding_tokens: int = 0
+
+
+class NoFactsError(Exception):
+    """The files don't say it.
+
+    Attributes:
+        reason: why: what will be said when it is loaded, too.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = Reason(reason)
+
+
+def facts_of_folder(folder: Path) -> ModelFacts:
+    """Of a transformers folder.
+
+    Raises:
+        NoFactsError: files are missing, damaged or cut short, or it is no chat model.
+    """
+    config = read_config(folder)
+    if (classes := config.get("architectures")) and not any(
+        _ANSWERS.search(str(name)) for name in classes
+    ):
+        raise NoFactsError("reason-unknown-type")
+    text = config.get("text_config")
+    text = text if isinstance(text, dict) else config
+    tied = bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings")))
+    matrix_weights = other_weights = stored_bytes = disk_bytes = 0
+    for file in _weight_files(folder):
+        disk_bytes += _size(file)
+        for name, weights, matrix, length in _tensors(file):
+            if tied and name.endswith("lm_head.weight"):
+                continue
+            stored_bytes += length
+            if matrix and name.endswith("weight") and not _KEPT.search(name):
+                matrix_weights += weights
+            else:
+                other_weights += weights
+    made = config.get("quantization_config")
+    method = str(made.get("quant_method") or "quantized") if isinstance(made, dict) else ""
+    cached, sliding = _cached_values(text)
+    return ModelFacts(
+        disk_bytes,
+        matrix_weights,
+        other_weights,
+        stored_bytes if method else None,
+        method,
+        next((n for name in _WINDOW_NAMES if (n := _whole(text, name))), None),
+        cached,
+        sliding,
+        _whole(text, "sliding_window") or 0,
+    )
+
+
+def facts_of_gguf(file: Path) -> ModelFacts:
+    """Of a GGUF file; in memory its weights are plain numbers.
+
+    Raises:
+        NoFactsError: it can't be read, or is cut short.
+    """
+    try:
+        head = read_gguf_header(file)
+        disk_bytes = file.stat().st_size
+    except GgufDamagedError:
+        raise NoFactsError("reason-gguf-damaged") from None
+    except OSError:
+        raise NoFactsError("reason-file-unreadable") from None
+    matrix_weights = other_weights = 0
+    for name, (weights, matrix) in head.parameters.items():
+        if matrix and not _GGUF_KEPT.search(name.replace("attn_output", "attn")):
+            matrix_weights += weights
+        else:
+            other_weights += weights
+    layers, heads = (head.of_architecture(n) or 0 for n in ("block_count", "attention.head_count"))
+    kv_heads = head.of_architecture("attention.head_count_kv") or heads
+    width = (head.of_architecture("embedding_length") or 0) // max(1, heads)
+    keys = head.of_architecture("attention.key_length") or width
+    values = head.of_architecture("attention.value_length") or width
+    return ModelFacts(
+        disk_bytes,
+        matrix_weights,
+        other_weights,
+        quantization=head.kind,
+        context_tokens=head.of_architecture("context_length"),
+        cached_values=layers * kv_heads * (keys + values),
+    )
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A model folder's `config.json`.
+
+    Raises:
+        NoFactsError: there is none, or it isn't a model's.
+    """
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NoFactsError("reason-no-config") from None
+    except (OSError, ValueError, RecursionError):
+        raise NoFactsError("reason-config-unreadable") from None
+    if not isinstance(config, dict) or not (config.get("model_type") or config.get("auto_map")):
+        raise NoFactsError("reason-config-without-type")
+    return config
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """The files that transformers would load."""
+    try:
+        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+        return [folder / name for name in sorted(set(index["weight_map"].values()))]
+    except FileNotFoundError:
+        if (folder / _SINGLE).is_file():
+            return [folder / _SINGLE]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise NoFactsError("reason-part-unreadable") from None
+    raise NoFactsError("reason-no-weights")
+
+
+def _tensors(file: Path) -> list[tuple[str, int, bool, int]]:
+    """Name, weights, whether it is a matrix, and bytes of each tensor in a safetensors file.
+
+    Source: https://github.com/huggingface/safetensors#format
+    """
+    try:
+        with file.open("rb") as opened:
+            length = int.from_bytes(opened.read(8), "little")
+            size = _size(file)
+            if not 2 <= length <= min(_MAX_HEADER_BYTES, size - 8):
+                raise NoFactsError("reason-weights-damaged")
+            head = json.loads(opened.read(length))
+        head.pop("__metadata__", None)
+        tensors = [
+            (
+                name,
+                math.prod(told["shape"]),
+                len(told["shape"]) > 1,
+                told["data_offsets"][1] - told["data_offsets"][0],
+            )
+            for name, told in head.items()
+        ]
+        end = max((told["data_offsets"][1] for told in head.values()), default=0)
+    except FileNotFoundError:  # a link into nowhere: the hub's cache, half downloaded
+        raise NoFactsError("reason-weights-missing") from None
+    except OSError:
+        raise NoFactsError("reason-file-unreadable") from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        raise NoFactsError("reason-weights-damaged") from None
+    if size < 8 + length + end:
+        raise NoFactsError("reason-weights-damaged")
+    return tensors
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        raise NoFactsError("reason-weights-missing") from None
+
+
+def _cached_values(config: Mapping[str, Any]) -> tuple[int, int]:
+    """What the KV cache keeps of a token, in layers that keep all and in those that don't."""
+
+    def first(*names: str) -> int:
+        return next((n for name in names if (n := _whole(config, name))), 0)
+
+    layers = first("num_hidden_layers", "n_layer", "num_layers")
+    heads = first("num_attention_heads", "n_head", "num_heads")
+    kv_heads = first("num_key_value_heads") or (1 if config.get("multi_query") else heads)
+    head = first("head_dim") or first("hidden_size", "n_embd", "d_model") // max(1, heads)
+    layer = 2 * kv_heads * head
+    kinds = config.get("layer_types")
+    if not isinstance(kinds, list) or not kinds:
+        return layers * layer, 0
+    # Others, such as linear attention, keep a state whose size doesn't grow.
+    full = sum(kind == "full_attention" for kind in kinds)
+    sliding = sum(kind in ("sliding_attention", "chunked_attention") for kind in kinds)
+    return full * layer, sliding * layer
+
+
+def _whole(config: Mapping[str, Any], name: str) -> int | None:
+    value = config.get(name)
+    return value if isinstance(value, int) and value > 0 else None

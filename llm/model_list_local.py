@@ -1,0 +1,296 @@
+"""Which local models there are: those of the settings, in folders, and in the hub's cache.
+
+Looking is done on a thread of its own: a folder may lie on a disk that answers slowly or not at
+all. Nothing in here raises for what lies in a folder; what can't be used is listed with the reason,
+or left out where it is no model at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llm.embedded_model import GGUF_BYTES, embedded_path
+from llm.errors import LLMError, Reason
+from llm.fault_log import log_fault
+from llm.local_conversions import folder_for
+from llm.model_facts import ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
+from llm.models import resolve
+
+if TYPE_CHECKING:
+    from llm.local_backend import LocalOptions
+    from llm.settings import Settings
+
+log = logging.getLogger(__name__)
+
+FRESH_S = 20.0
+"""How old the list may be, while somebody looks at it."""
+DEEPEST = 3
+"""Folders below a model folder in which models are looked for."""
+MOST = 200
+"""Models that are listed at most."""
+_MOST_FOLDERS = 5_000
+
+_EMBEDDED = ModelFacts(GGUF_BYTES, 106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520)
+"""Of the embedded model, before it is fetched."""
+
+_OTHER_GGUF = re.compile(r"mmproj|-0000[2-9]-of-|-000[1-9]\d-of-", re.IGNORECASE)
+_SHARDED_GGUF = re.compile(r"-00001-of-0000[2-9]|-00001-of-000[1-9]\d", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model that can be chosen.
+
+    Args:
+        options: how it is loaded.
+        facts: what its files say; None where there are none yet, or they can't be used.
+        trouble: why it can't be used as it is.
+    """
+
+    options: LocalOptions
+    facts: ModelFacts | None = None
+    trouble: Reason | None = None
+
+    @property
+    def key(self) -> str:
+        """What it is told apart by."""
+        return self.options.name or self.options.model
+
+
+class LocalModelList:
+    """The models there are, looked for anew now and then while somebody asks.
+
+    Args:
+        base: how models are loaded where nothing else is said; also the first one.
+        named: the others that settings name.
+        folders: where models are looked for.
+
+    Thread-safety: every method may be called from any thread; none waits for a disk.
+    """
+
+    def __init__(
+        self,
+        base: LocalOptions,
+        named: tuple[LocalOptions, ...] = (),
+        folders: tuple[Path, ...] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._base = base
+        self._named = (base, *named)
+        self._folders = folders
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._looked = threading.Event()
+        self._looking = False
+        self._looked_s = float("-inf")
+        self._models = tuple(ListedModel(options) for options in self._named)
+
+    @classmethod
+    def from_settings(cls, settings: Settings, base: LocalOptions) -> LocalModelList:
+        named = []
+        for model in settings.models:
+            own = model.model_dump(exclude_none=True)
+            named.append(replace(base, **own))
+        return cls(base, tuple(named), settings.model_folders)
+
+    def models(self) -> tuple[ListedModel, ...]:
+        """As they were found last; at first those of the settings, of which nothing is known yet."""
+        with self._lock:
+            if not self._looking and self._clock() - self._looked_s > FRESH_S:
+                self._looking = True
+                threading.Thread(target=self._look, name="list-models", daemon=True).start()
+            return self._models
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the first look; whether it is over."""
+        self.models()
+        return self._looked.wait(timeout_s)
+
+    def _look(self) -> None:
+        try:
+            found = list_models(self._base, self._named, self._folders)
+        except Exception as error:  # noqa: BLE001 - the list stays as it was
+            log_fault(log, "Looking for models failed", error)
+            found = None
+        with self._lock:
+            if found is not None and found != self._models:
+                self._models = found
+            self._looking, self._looked_s = False, self._clock()
+        self._looked.set()
+
+
+def list_models(
+    base: LocalOptions, named: tuple[LocalOptions, ...], folders: tuple[Path, ...]
+) -> tuple[ListedModel, ...]:
+    """Look now. Those that are named come first, in their order; the others by name.
+
+    Args:
+        base: how models are loaded that are found and not named.
+    """
+    listed: dict[str, ListedModel] = {}
+    places: set[str] = set()
+    for options in named:
+        model = _named(options)
+        if listed.setdefault(model.key, model) is model:
+            places.add(_place(options.model))
+    found = [*_in_hub_cache(base), *(m for folder in folders for m in _in_folder(folder, base))]
+    for model in sorted(found, key=lambda m: (m.options.called.lower(), m.key)):
+        place = _place(model.options.model)
+        if place not in places and model.key not in listed and len(listed) < MOST:
+            places.add(place)
+            listed[model.key] = model
+    return tuple(listed.values())
+
+
+def _place(spec: str) -> str:
+    """Where a model lies, whichever way it is written."""
+    try:
+        path = Path(spec).expanduser()
+        return str(path.resolve()) if path.exists() else spec
+    except (OSError, RuntimeError, ValueError):
+        return spec
+
+
+def _named(options: LocalOptions) -> ListedModel:
+    """A model that settings name: listed whatever is wrong with it."""
+    try:
+        spec = resolve(options.model)
+        if spec.kind == "hub":
+            assert spec.hub_id is not None
+            cached = hub_cache() / f"models--{spec.hub_id.replace('/', '--')}"
+            return next(_cached(cached, options), ListedModel(options))
+        if spec.kind == "folder":
+            assert spec.path is not None
+            return _model_folder(spec.path, options)
+        models = options.data_dir / "models"
+        source = spec.path or embedded_path(models)
+        if source is None:
+            return ListedModel(options, _EMBEDDED)
+        converted = folder_for(models, spec.name, source)
+        if converted.is_dir():
+            return _model_folder(converted, options)
+        return _gguf_file(source, options)
+    except LLMError as error:
+        told = error.values.get("reason")
+        return ListedModel(options, trouble=told if isinstance(told, Reason) else error.reason)
+    except OSError:
+        return ListedModel(options, trouble=Reason("reason-file-unreadable"))
+
+
+def _in_folder(folder: Path, base: LocalOptions) -> Iterator[ListedModel]:
+    """Model folders and GGUF files in a folder, and in those below it."""
+    seen = 0
+    waiting = [(folder.expanduser(), 0)]
+    while waiting and seen < _MOST_FOLDERS:
+        here, depth = waiting.pop(0)
+        seen += 1
+        try:
+            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+        except OSError as error:
+            if not depth:
+                reason = "reason-folder-missing" if _is_missing(error) else "reason-file-unreadable"
+                yield ListedModel(replace(base, model=str(here), name=""), trouble=Reason(reason))
+            continue
+        names = {entry.name for entry in entries}
+        if "config.json" in names:
+            if any(name.endswith(".safetensors") for name in names):
+                yield _model_folder(here, replace(base, model=str(here), name=""))
+            continue
+        for entry in entries:
+            try:
+                is_folder = entry.is_dir()
+            except OSError:
+                continue
+            if is_folder:
+                if depth < DEEPEST and not entry.name.startswith("."):
+                    waiting.append((Path(entry.path), depth + 1))
+            elif entry.name.lower().endswith(".gguf") and not _OTHER_GGUF.search(entry.name):
+                yield _gguf_file(Path(entry.path), replace(base, model=entry.path, name=""))
+
+
+def _is_missing(error: OSError) -> bool:
+    return isinstance(error, FileNotFoundError | NotADirectoryError)
+
+
+def hub_cache(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the hub keeps what it has downloaded.
+
+    Source: huggingface_hub 2.4, `constants.py`.
+    """
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if told := environment.get(variable):
+            return Path(os.path.expandvars(told)).expanduser()
+    caches = environment.get("XDG_CACHE_HOME") or "~/.cache"
+    home = environment.get("HF_HOME") or os.path.join(caches, "huggingface")
+    return Path(os.path.expandvars(home)).expanduser() / "hub"
+
+
+def _in_hub_cache(base: LocalOptions) -> Iterator[ListedModel]:
+    try:
+        cached = sorted(hub_cache().glob("models--*--*"))
+    except OSError:
+        return
+    for folder in cached:
+        hub_id = folder.name.removeprefix("models--").replace("--", "/", 1)
+        yield from _cached(folder, replace(base, model=hub_id, name=""))
+
+
+def _cached(folder: Path, options: LocalOptions) -> Iterator[ListedModel]:
+    """A chat model in the hub's cache, as `refs/main` has it. What is no chat model is left out."""
+    try:
+        commit = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
+        snapshot = folder / "snapshots" / commit
+        if not (snapshot / "config.json").is_file():
+            return
+        half = any((folder / "blobs").glob("*.incomplete"))
+    except (OSError, ValueError):
+        return
+    model = _model_folder(snapshot, options)
+    if model.trouble is None:
+        yield model
+    elif half or model.trouble.message_id in ("reason-weights-missing", "reason-no-weights"):
+        # Choosing it fetches the rest. Without any weights something else was wanted of it.
+        if half or any(snapshot.glob("*.safetensors*")):
+            yield replace(model, trouble=Reason("reason-half-downloaded"))
+    elif model.trouble.message_id != "reason-unknown-type":
+        yield model
+
+
+# Reading a large file's head takes a moment, and nothing of it changes while the file doesn't.
+_facts: dict[tuple[str, tuple[tuple[str, int, int], ...]], ListedModel] = {}
+
+
+def _remembered(path: Path, options: LocalOptions, look: Callable[[], ModelFacts]) -> ListedModel:
+    try:
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        stats = [(file.name, file.stat()) for file in files if file.exists()]
+    except OSError:
+        return ListedModel(options, trouble=Reason("reason-file-unreadable"))
+    key = str(path), tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+    if key not in _facts:
+        try:
+            known = ListedModel(options, look())
+        except NoFactsError as error:
+            known = ListedModel(options, trouble=error.reason)
+        if len(_facts) > 2 * MOST:
+            _facts.clear()
+        _facts[key] = known
+    return replace(_facts[key], options=options)
+
+
+def _model_folder(folder: Path, options: LocalOptions) -> ListedModel:
+    return _remembered(folder, options, lambda: facts_of_folder(folder))
+
+
+def _gguf_file(file: Path, options: LocalOptions) -> ListedModel:
+    if _SHARDED_GGUF.search(file.name):
+        return ListedModel(options, trouble=Reason("reason-gguf-split"))
+    return _remembered(file, options, lambda: facts_of_gguf(file))

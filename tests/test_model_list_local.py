@@ -1,0 +1,343 @@
+"""Which local models are listed, and what is told of those that can't be used."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from llm import model_list_local
+from llm.local_backend import LocalOptions
+from llm.model_list_local import ListedModel, LocalModelList, hub_cache, list_models
+from llm.models import EMBEDDED
+from llm.settings import Settings
+from tests.local_answers import TIMEOUT_S, cut
+from tests.model_data import model_data_dir
+
+pytest_plugins = "tests.local_fixtures"
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A hub's cache of the test's own, empty at first."""
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    return tmp_path / "hf" / "hub"
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> LocalOptions:
+    return LocalOptions(tmp_path / "data")
+
+
+def found_in(base: LocalOptions, *folders: Path) -> dict[str, ListedModel]:
+    """By their names, without the embedded one."""
+    embedded, *others = list_models(base, (base,), folders)
+    assert embedded.options.model == EMBEDDED
+    return {model.options.called: model for model in others}
+
+
+def reason(model: ListedModel) -> str:
+    return model.trouble.message_id if model.trouble else ""
+
+
+def test_model_folders_and_gguf_files_are_found_up_to_three_folders_deep(
+    base: LocalOptions, tiny_folder: Path, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "models"
+    shutil.copytree(tiny_folder, root / "Near")
+    shutil.copytree(tiny_folder, root / "a" / "b" / "Deep")
+    shutil.copytree(tiny_folder, root / "a" / "b" / "c" / "Too-Deep")
+    shutil.copytree(tiny_folder, root / ".hidden" / "Unseen")
+    (root / "a" / "b" / "Flat.Q8_0.gguf").write_bytes(tiny_gguf.read_bytes())
+    (root / "mmproj-Flat.gguf").write_bytes(b"GGUF")
+    (root / "notes.txt").write_text("no model")
+    (root / "loop").symlink_to(root)
+    found = found_in(base, root)
+    assert set(found) == {"Near", "Deep", "Flat.Q8_0"}
+    assert [reason(model) for model in found.values()] == [""] * 3
+    assert found["Near"].options == LocalOptions(base.data_dir, str(root / "Near"))
+    for model in found.values():
+        assert model.facts is not None
+        assert model.facts.context_tokens == 512
+
+
+def no_folder(path: Path) -> None:
+    pass
+
+
+def a_file(path: Path) -> None:
+    path.write_text("")
+
+
+def locked(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (no_folder, "reason-folder-missing"),
+        (a_file, "reason-folder-missing"),
+        pytest.param(
+            locked,
+            "reason-file-unreadable",
+            marks=pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything"),
+        ),
+    ],
+)
+def test_a_folder_that_cannot_be_looked_into_is_listed_with_the_reason(
+    base: LocalOptions, tmp_path: Path, make: Callable[[Path], None], why: str
+) -> None:
+    make(tmp_path / "models")
+    assert reason(found_in(base, tmp_path / "models")["models"]) == why
+
+
+def test_a_folder_that_the_system_refuses_is_listed_and_the_others_are_looked_into(
+    base: LocalOptions, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(tiny_folder, tmp_path / "good" / "Tiny")
+    scandir = os.scandir
+
+    def refusing(path: Path) -> object:
+        if Path(path).name == "locked":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    (tmp_path / "good" / "locked").mkdir()
+    monkeypatch.setattr(model_list_local.os, "scandir", refusing)
+    found = found_in(base, tmp_path / "locked", tmp_path / "good")
+    assert {name: reason(model) for name, model in found.items()} == {
+        "locked": "reason-file-unreadable",
+        "Tiny": "",
+    }
+
+
+def half_of(name: str) -> Callable[[Path], None]:
+    return lambda folder: cut(folder / name)
+
+
+def without(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def say(**told: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        file = folder / "config.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), **told}))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (half_of("model.safetensors"), "reason-weights-damaged"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b""), "reason-weights-damaged"),
+        (half_of("config.json"), "reason-config-unreadable"),
+        (say(model_type=""), "reason-config-without-type"),
+        (say(architectures=["BertModel"]), "reason-unknown-type"),
+    ],
+)
+def test_a_damaged_folder_is_listed_with_the_reason(
+    base: LocalOptions, tiny_folder: Path, tmp_path: Path, damage: Callable[[Path], None], why: str
+) -> None:
+    damage(shutil.copytree(tiny_folder, tmp_path / "models" / "M"))
+    model = found_in(base, tmp_path / "models")["M"]
+    assert (reason(model), model.facts) == (why, None)
+
+
+def test_a_shard_that_is_missing_is_told(
+    base: LocalOptions, tiny_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "models" / "M")
+    index = {"weight_map": {"a": "model.safetensors", "b": "gone.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert reason(found_in(base, tmp_path / "models")["M"]) == "reason-weights-missing"
+
+
+@pytest.mark.parametrize("kept", [0, 3, 4, 10, 24, 100, 0.3, 0.5, 0.99])
+def test_a_gguf_file_cut_anywhere_is_listed_with_the_reason(
+    base: LocalOptions, tiny_gguf: Path, tmp_path: Path, kept: float
+) -> None:
+    (tmp_path / "models").mkdir()
+    whole = tiny_gguf.read_bytes()
+    length = kept if isinstance(kept, int) else int(kept * len(whole))
+    (tmp_path / "models" / "M.gguf").write_bytes(whole[:length])
+    assert reason(found_in(base, tmp_path / "models")["M"]) == "reason-gguf-damaged"
+
+
+def test_a_gguf_file_of_nonsense_is_refused_quickly(base: LocalOptions, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    huge = b"GGUF" + (3).to_bytes(4, "little") + b"\xff" * 4096
+    (tmp_path / "models" / "M.gguf").write_bytes(huge)
+    assert reason(found_in(base, tmp_path / "models")["M"]) == "reason-gguf-damaged"
+
+
+def test_a_gguf_model_in_several_files_is_one_entry_that_says_so(
+    base: LocalOptions, tiny_gguf: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "models").mkdir()
+    for part in (1, 2, 3):
+        file = tmp_path / "models" / f"M-0000{part}-of-00003.gguf"
+        file.write_bytes(tiny_gguf.read_bytes())
+    found = found_in(base, tmp_path / "models")
+    assert {name: reason(model) for name, model in found.items()} == {
+        "M-00001-of-00003": "reason-gguf-split"
+    }
+
+
+# The hub's cache
+
+
+def cached(cache: Path, source: Path, hub_id: str = "owner/Name") -> Path:
+    """As huggingface_hub keeps a model: files by their hash, and links that name them."""
+    folder = cache / f"models--{hub_id.replace('/', '--')}"
+    snapshot = folder / "snapshots" / "abc123"
+    snapshot.mkdir(parents=True)
+    (folder / "blobs").mkdir()
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("abc123")
+    for number, file in enumerate(sorted(source.iterdir())):
+        blob = folder / "blobs" / f"{number:040x}"
+        shutil.copy(file, blob)
+        (snapshot / file.name).symlink_to(blob)
+    return folder
+
+
+def test_the_hubs_cache_is_listed_by_its_ids(
+    base: LocalOptions, tiny_folder: Path, empty_cache: Path
+) -> None:
+    cached(empty_cache, tiny_folder)
+    model = found_in(base)["Name"]
+    assert model.options.model == "owner/Name"
+    assert (reason(model), model.facts is None) == ("", False)
+
+
+def a_blob_is_missing(folder: Path) -> None:
+    (folder / "snapshots" / "abc123" / "model.safetensors").resolve().unlink()
+
+
+def a_download_was_killed(folder: Path) -> None:
+    snapshot = folder / "snapshots" / "abc123"
+    blob = (snapshot / "model.safetensors").resolve()
+    blob.rename(blob.with_suffix(".incomplete"))
+    (snapshot / "model.safetensors").unlink()
+
+
+@pytest.mark.parametrize("damage", [a_blob_is_missing, a_download_was_killed])
+def test_a_model_downloaded_in_part_says_so(
+    base: LocalOptions, tiny_folder: Path, empty_cache: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(cached(empty_cache, tiny_folder))
+    assert reason(found_in(base)["Name"]) == "reason-half-downloaded"
+
+
+def no_snapshot(folder: Path) -> None:
+    shutil.rmtree(folder / "snapshots")
+
+
+def no_reference(folder: Path) -> None:
+    shutil.rmtree(folder / "refs")
+
+
+def an_embedding_model(folder: Path) -> None:
+    config = (folder / "snapshots" / "abc123" / "config.json").resolve()
+    config.write_text(json.dumps({"model_type": "bert", "architectures": ["BertModel"]}))
+
+
+def only_its_tokenizer(folder: Path) -> None:
+    (folder / "snapshots" / "abc123" / "model.safetensors").unlink()
+
+
+@pytest.mark.parametrize(
+    "damage", [no_snapshot, no_reference, an_embedding_model, only_its_tokenizer]
+)
+def test_what_is_no_chat_model_in_the_hubs_cache_is_left_out(
+    base: LocalOptions, tiny_folder: Path, empty_cache: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(cached(empty_cache, tiny_folder))
+    assert found_in(base) == {}
+
+
+def test_the_hubs_cache_is_where_the_hub_keeps_it(tmp_path: Path) -> None:
+    assert hub_cache({"HF_HOME": "/x"}) == Path("/x/hub")
+    assert hub_cache({"HF_HOME": "/x", "HF_HUB_CACHE": "/y"}) == Path("/y")
+    assert hub_cache({"XDG_CACHE_HOME": "/c"}) == Path("/c/huggingface/hub")
+    assert hub_cache({}) == Path("~/.cache/huggingface/hub").expanduser()
+
+
+# What settings name
+
+
+def test_named_models_come_first_each_in_its_own_way_and_are_not_listed_twice(
+    tiny_folder: Path, tmp_path: Path, empty_cache: Path
+) -> None:
+    here = shutil.copytree(tiny_folder, tmp_path / "models" / "Here")
+    cached(empty_cache, tiny_folder, "owner/Cached")
+    settings = Settings(
+        data_dir=tmp_path / "data",
+        models=[
+            {"model": str(here), "name": "Small", "quantization": "4bit", "threads": 2},
+            {"model": "owner/Cached", "dtype": "float32"},
+            {"model": "/no/such/model"},
+        ],
+        model_folders=str(tmp_path / "models"),
+        attn_implementation="eager",
+    )
+    base = LocalOptions.from_settings(settings)
+    models = LocalModelList.from_settings(settings, base)
+    assert [m.options.called for m in models.models()][:2] == ["SmolLM2-135M-Instruct", "Small"]
+    assert models.wait(TIMEOUT_S)
+    embedded, small, hub, missing = models.models()
+    assert embedded.options == base
+    assert (small.options.quantization, small.options.threads) == ("4bit", 2)
+    assert (hub.options.dtype, hub.options.quantization) == ("float32", "none")
+    assert small.options.attn_implementation == hub.options.attn_implementation == "eager"
+    assert [reason(m) for m in (embedded, small, hub, missing)] == [
+        *["", "", ""],
+        "error-model-not-found",
+    ]
+
+
+def test_looking_never_holds_up_who_asks_and_is_done_once_at_a_time(
+    base: LocalOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    go_on = threading.Event()
+    now_s = 0.0
+
+    def slow(*_: object) -> tuple[ListedModel, ...]:
+        looked.append(len(looked))
+        assert go_on.wait(TIMEOUT_S)
+        return (ListedModel(base),)
+
+    monkeypatch.setattr(model_list_local, "list_models", slow)
+    models = LocalModelList(base, clock=lambda: now_s)
+    for _ in range(3):
+        assert [m.options for m in models.models()] == [base]
+    go_on.set()
+    assert models.wait(TIMEOUT_S)
+    models.models()
+    assert looked == [0]
+    now_s = 100.0
+    models.models()
+    now_s = 200.0
+    with models._lock:
+        assert models._looking or len(looked) == 2
+
+
+@pytest.mark.model
+def test_the_embedded_model_is_told_of_before_it_is_fetched_as_after_it(tmp_path: Path) -> None:
+    from llm.model_facts import facts_of_gguf
+
+    before = list_models(base := LocalOptions(tmp_path), (base,), ())[0].facts
+    (file,) = (model_data_dir() / "models").glob("*.gguf")
+    assert before == facts_of_gguf(file)

@@ -1,0 +1,241 @@
+"""Which local model is loaded, for everybody: look at another, see what it takes, have it loaded.
+
+A pick from the list changes nothing yet: there is one model in memory, and others may be in the
+middle of an answer. What the model would take stands below, and a button loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from llm.local_memory import free_bytes, number_bytes
+from llm.model_fit import Fit, fit, weights_bytes
+from llm.model_list_local import ListedModel
+from llm.plain_markdown import plain
+from llm.types import BackendStatus
+from ui import resources
+from ui.backend_status import StatusPlace, short_status
+from ui.callback import callback
+from ui.language import say, words
+
+_KEY = "local_model_pick"
+_LOOKED = "local_model_looked"
+_DRAWN = "local_models_drawn"
+
+
+def draw_model_pick(
+    pick_place: DeltaGenerator, state_place: DeltaGenerator, model_place: DeltaGenerator
+) -> StatusPlace:
+    """Draw the list, the state of what is loaded, and what can be done about it."""
+    backend = resources.local_backend()
+    models = {model.key: model for model in _models()}
+    chosen = _key_of_chosen()
+    # Set anew each time: it shows what is loaded for everybody, unless another is looked at.
+    looked = st.session_state.get(_LOOKED)
+    if looked not in models or looked == chosen:
+        looked = None
+    st.session_state[_KEY] = looked or chosen
+    free = free_bytes() + _held_bytes()
+    labels = _labels(list(models.values()), free)
+    pick_place.selectbox(
+        say("sidebar-model"),
+        list(models),
+        key=_KEY,
+        format_func=lambda key: labels.get(key, str(key)),
+        on_change=callback(_look),
+        help=say("models-help"),
+    )
+    st.session_state[_DRAWN] = _drawn()
+    place = StatusPlace(
+        state_place, lambda: short_status(backend.status()), drawn_with=lambda: _drawn()
+    )
+    with model_place.container(key="local_model", gap="small"):
+        said_place, button_place = st.empty(), st.empty()
+        status = backend.status()
+        if looked is not None:
+            said_place.caption(_told(models[looked], models.get(chosen), status, free))
+        elif status.notice is not None:
+            said_place.caption(plain(status.notice.sentence(words())))
+        with button_place.container(horizontal=True, gap="small"):
+            _draw_buttons(models.get(looked or ""), status)
+    return place
+
+
+def models_changed() -> bool:
+    """Whether the models, or what is loaded, are no longer as the page says."""
+    drawn = st.session_state.get(_DRAWN)
+    return st.session_state.get("backend") == "local" and drawn is not None and _drawn() != drawn
+
+
+def _models() -> tuple[ListedModel, ...]:
+    """Those that are listed, with the chosen one, which may have gone from where it was found."""
+    models, chosen = resources.local_models().models(), resources.local_backend().chosen
+    if any(model.options == chosen for model in models):
+        return models
+    return (*models, ListedModel(chosen))
+
+
+def _key_of_chosen() -> str:
+    return ListedModel(resources.local_backend().chosen).key
+
+
+def _drawn() -> object:
+    """All that is drawn here, but for sizes that are never the same for long."""
+    backend = resources.local_backend()
+    status = backend.status()
+    asks = st.session_state.get(_LOOKED) is not None or status.phase == "draining"
+    return (
+        _models(),
+        backend.chosen,
+        (status.preparing, status.phase in ("draining", "failed", "unloaded")),
+        status.answering if asks else None,
+        status.notice,
+        number_bytes("auto"),
+    )
+
+
+def _held_bytes() -> int:
+    """What is given back before another model is loaded."""
+    holds = resources.local_backend().holds
+    facts = next((m.facts for m in _models() if m.options == holds), None)
+    number = number_bytes(holds.dtype) if holds is not None else None
+    if holds is None or facts is None or number is None:
+        return 0
+    return weights_bytes(facts, holds.quantization, number)
+
+
+def _fit(model: ListedModel, free: int) -> Fit | None:
+    number = number_bytes(model.options.dtype)
+    if model.facts is None or number is None:
+        return None
+    return fit(model.facts, model.options.quantization, number, free)
+
+
+# -- what is said --
+
+
+def _labels(models: list[ListedModel], free: int) -> dict[str, str]:
+    """The name first: what is long is cut off. Two of one name are told apart by their folder."""
+    names = [model.options.called for model in models]
+    return {model.key: _label(model, names.count(model.options.called), free) for model in models}
+
+
+def _label(model: ListedModel, alike: int, free: int) -> str:
+    parts = [model.options.called]
+    if alike > 1:
+        folder = model.options.model.replace("\\", "/").rstrip("/").split("/")[-2:-1]
+        parts = [f"{model.options.called} ({folder[0]})"] if folder else parts
+    held = _fit(model, free)
+    if held is not None:
+        parts.append(size(held.weights_bytes))
+    if (kept := kept_as(model)) and kept not in model.options.called:
+        parts.append(kept)
+    if model.trouble is not None:
+        half = model.trouble.message_id == "reason-half-downloaded"
+        parts.append(say("model-mark-half" if half else "model-mark-trouble"))
+    elif held is not None and held.level != "fits":
+        parts.append(say(f"model-mark-{held.level}"))
+    return " · ".join(parts)
+
+
+def kept_as(model: ListedModel) -> str:
+    """How the weights are kept: as settings say, else as the files do; empty for plain numbers."""
+    if model.options.quantization != "none":
+        return {"8bit": "8-bit", "4bit": "4-bit"}.get(
+            model.options.quantization, model.options.quantization
+        )
+    return model.facts.quantization if model.facts else ""
+
+
+def size(count: int) -> str:
+    """Bytes as people say them."""
+    return f"{count / 1e9:.1f} GB" if count >= 999.5e6 else f"{max(1, round(count / 1e6))} MB"
+
+
+def _told(model: ListedModel, before: ListedModel | None, status: BackendStatus, free: int) -> str:
+    """What a model that is looked at would take, and whom it would affect."""
+    lines = []
+    if model.trouble is not None:
+        lines.append(say("model-trouble", why=model.trouble.sentence(words())))
+    held = _fit(model, free)
+    if held is not None and held.context_tokens is not None:
+        lines.append(
+            say(
+                "model-takes",
+                needed=size(held.needed_bytes),
+                weights=size(held.weights_bytes),
+                context=size(held.context_bytes),
+                tokens=held.context_tokens,
+            )
+        )
+    elif held is not None:
+        lines.append(say("model-takes-weights", weights=size(held.weights_bytes)))
+    elif model.facts is None and model.trouble is None:
+        lines.append(say("model-unknown"))
+    if held is not None:
+        lines.append(
+            say(
+                f"model-{held.level}",
+                free=size(held.free_bytes),
+                tokens=held.fitting_tokens or 0,
+            )
+        )
+    if before is not None:
+        lines.append(say("model-for-all", name=before.options.called))
+    if status.answering:
+        lines.append(say("model-running", answers=status.answering))
+    return plain(" ".join(lines))
+
+
+# -- what can be done --
+
+
+def _draw_buttons(looked: ListedModel | None, status: BackendStatus) -> None:
+    """At most three, each in its place."""
+    places = [st.empty() for _ in range(3)]
+    if looked is not None and status.answering:
+        _button(places[0], "load-after", _load, looked, False)
+        _button(places[1], "load-now", _load, looked, True)
+        _button(places[2], "leave", _leave)
+    elif looked is not None:
+        _button(places[0], "load", _load, looked, False)
+        _button(places[2], "leave", _leave)
+    elif status.phase == "draining":
+        _button(places[1], "load-now", _stop_answers)
+        _button(places[2], "cancel", _cancel)
+    elif status.preparing:
+        _button(places[2], "cancel", _cancel)
+
+
+def _button(place: DeltaGenerator, what: str, action: Callable[..., None], *args: object) -> None:
+    place.button(
+        say(f"model-{what}"),
+        key=f"model_{what.replace('-', '_')}",
+        on_click=callback(action),
+        args=args,
+    )
+
+
+def _look() -> None:
+    st.session_state[_LOOKED] = st.session_state[_KEY]
+
+
+def _leave() -> None:
+    st.session_state.pop(_LOOKED, None)
+
+
+def _load(model: ListedModel, stop_answers: bool) -> None:
+    _leave()
+    resources.local_backend().choose(model.options, stop_answers=stop_answers)
+
+
+def _stop_answers() -> None:
+    backend = resources.local_backend()
+    backend.choose(backend.chosen, stop_answers=True)
+
+
+def _cancel() -> None:
+    resources.local_backend().cancel_loading()
