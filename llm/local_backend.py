@@ -390,6 +390,7 @@ class LocalBackend:
                         self._enter("ready")
                         self._watch_idleness()
                     self._working = False
+                    self._changed.notify_all()
                     return
             if self._holds is not None:
                 self._drain(attempt, target)

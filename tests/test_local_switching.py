@@ -390,16 +390,25 @@ def test_the_last_of_several_choices_counts(
 def test_the_same_files_loaded_otherwise_are_another_model(
     backend: LocalBackend, folders: tuple[Path, Path]
 ) -> None:
-    usual = torch.get_num_threads()
-    model_of(backend)
+    usual = threads_of_an_answer(backend)
     backend.choose(other(backend, folders[0], dtype="bfloat16", threads=1, name="Half"))
     assert answered_by(backend) == "Half"
     assert backend._loaded is not None
     assert backend._loaded.model.dtype == torch.bfloat16
-    assert torch.get_num_threads() == 1
+    assert threads_of_an_answer(backend) == 1
     backend.choose(other(backend, folders[1], dtype="float32", threads=None, name=""))
     assert answered_by(backend) == "Second"
-    assert torch.get_num_threads() == usual
+    assert threads_of_an_answer(backend) == usual
+
+
+def threads_of_an_answer(backend: LocalBackend) -> int:
+    seen: list[int] = []
+    hook = model_of(backend).register_forward_pre_hook(
+        lambda *_: seen.append(torch.get_num_threads())
+    )
+    read(backend, ask(max_tokens=1))
+    hook.remove()
+    return seen[0]
 
 
 def test_a_model_nobody_asks_leaves_memory_and_the_next_question_brings_it_back(

@@ -129,15 +129,15 @@ def _label(model: ListedModel, alike: int, free: int) -> str:
         folder = model.options.model.replace("\\", "/").rstrip("/").split("/")[-2:-1]
         parts = [f"{model.options.called} ({folder[0]})"] if folder else parts
     held = _fit(model, free)
-    if held is not None:
-        parts.append(size(held.weights_bytes))
-    if (kept := kept_as(model)) and kept not in model.options.called:
-        parts.append(kept)
     if model.trouble is not None:
         half = model.trouble.message_id == "reason-half-downloaded"
         parts.append(say("model-mark-half" if half else "model-mark-trouble"))
     elif held is not None and held.level != "fits":
         parts.append(say(f"model-mark-{held.level}"))
+    if held is not None:
+        parts.append(size(held.weights_bytes))
+    if (kept := kept_as(model)) and kept not in model.options.called:
+        parts.append(kept)
     return " · ".join(parts)
 
 
@@ -152,6 +152,8 @@ def kept_as(model: ListedModel) -> str:
 
 def size(count: int) -> str:
     """Bytes as people say them."""
+    if count >= 9.95e9:
+        return f"{count / 1e9:.0f} GB"
     return f"{count / 1e9:.1f} GB" if count >= 999.5e6 else f"{max(1, round(count / 1e6))} MB"
 
 
@@ -187,7 +189,7 @@ def _told(model: ListedModel, before: ListedModel | None, status: BackendStatus,
         lines.append(say("model-for-all", name=before.options.called))
     if status.answering:
         lines.append(say("model-running", answers=status.answering))
-    return plain(" ".join(lines))
+    return "  \n".join(plain(line) for line in lines)
 
 
 # -- what can be done --

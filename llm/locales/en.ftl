@@ -262,13 +262,13 @@ model-mark-trouble = can’t be used
 model-mark-short = short chats only
 model-mark-no = too large
 model-trouble = It can’t be used as it is: { $why }.
-model-takes = It takes about { $needed } of memory: { $weights } for its weights, { $context } for a conversation that fills its window of { $tokens } tokens.
-model-takes-weights = Its weights take about { $weights } of memory.
-model-unknown = What it takes is known once it has been fetched.
-model-fits = It fits: { $free } are there.
-model-short = Conversations of up to about { $tokens } tokens fit: { $free } are there.
-model-no = It doesn’t fit: { $free } are there.
-model-for-all = One model is in memory, for everybody here: “{ $name }” goes when this one comes.
+model-takes = Needs about { $needed }: { $weights } for its weights, { $context } for a full window ({ $tokens } tokens).
+model-takes-weights = Needs about { $weights } for its weights.
+model-unknown = What it needs is known once it is fetched.
+model-fits = { $free } free: it fits.
+model-short = { $free } free: conversations of up to about { $tokens } tokens fit.
+model-no = { $free } free: it doesn’t fit.
+model-for-all = Everybody here shares one model; “{ $name }” leaves memory for it.
 model-running = { $answers ->
     [one] { $answers } answer is running.
    *[other] { $answers } answers are running.

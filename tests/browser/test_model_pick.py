@@ -1,0 +1,170 @@
+"""Choosing a local model in a real browser: what it takes, whom it affects, what becomes of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser.chat_page import LIMIT_MS, ChatPage
+from tests.browser.conftest import ROOT, StartServer
+from tests.local_answers import cut
+from tests.tiny_model import make_tiny_model
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models whose answers may be long, and one whose weights are cut short."""
+    folder = tmp_path_factory.mktemp("models")
+    first = make_tiny_model(folder / "Tiny-A")
+    config = first / "config.json"
+    told = {**json.loads(config.read_text()), "max_position_embeddings": 32_768}
+    config.write_text(json.dumps(told))
+    shutil.copytree(first, folder / "Tiny-B")
+    cut(shutil.copytree(first, folder / "Tiny-Damaged") / "model.safetensors")
+    return folder
+
+
+@pytest.fixture
+def app(folder: Path, streamlit_server: StartServer, tmp_path: Path) -> str:
+    return streamlit_server(
+        ROOT / "streamlit_app.py",
+        env={
+            "STEADY_CHAT_BACKENDS": "local,scripted",
+            "STEADY_CHAT_DATA_DIR": str(tmp_path),
+            "STEADY_CHAT_MODEL": str(folder / "Tiny-A"),
+            "STEADY_CHAT_MODEL_FOLDERS": str(folder),
+            "STEADY_CHAT_MAX_TOKENS": "5",
+            "HF_HOME": str(tmp_path / "hf"),
+        },
+    )
+
+
+class Person:
+    """One browser with the page, and its hand on the list of models."""
+
+    def __init__(self, browser: Browser, app: str, locale: str = "en-US") -> None:
+        self.chat = ChatPage.open(browser, app, locale=locale)
+        self.page = self.chat.page
+
+    @property
+    def state(self) -> Locator:
+        return self.page.locator(".st-key-backend_state")
+
+    @property
+    def said(self) -> Locator:
+        return self.page.locator(".st-key-local_model")
+
+    @property
+    def picked(self) -> Locator:
+        return self.page.locator(".st-key-local_model_pick input")
+
+    def look_at(self, name: str) -> None:
+        self.picked.click()
+        self.page.get_by_role("option", name=re.compile(f"^{name}( ·|$)")).click()
+
+    def press(self, what: str) -> None:
+        self.page.locator(f".st-key-model_{what} button").click()
+
+    def is_ready_with(self, name: str) -> None:
+        expect(self.state).to_contain_text(re.compile(rf"{name}\s*●\s*ready"), timeout=LIMIT_MS)
+
+    def ask_for_long(self, question: str) -> None:
+        limit = self.page.get_by_role("spinbutton", name="Max tokens")
+        limit.fill("20000")
+        limit.press("Enter")
+        self.chat.ask(question)
+        expect(self.chat.answers.last).to_contain_text(re.compile(r"\S"), timeout=LIMIT_MS)
+
+
+@pytest.fixture
+def people(chromium: Browser, app: str) -> Iterator[tuple[Person, Person]]:
+    both = Person(chromium, app), Person(chromium, app)
+    yield both
+    for person in both:
+        person.chat.close()
+        assert person.chat.failures == []
+
+
+def test_a_model_is_looked_at_and_then_loaded_for_everybody(
+    people: tuple[Person, Person], artifacts: Path
+) -> None:
+    one, other = people
+    one.is_ready_with("Tiny-A")
+    one.look_at("Tiny-B")
+    expect(one.said).to_contain_text(re.compile(r"Needs about \d+ MB.*32,768.*it fits", re.S))
+    expect(one.said).to_contain_text("Everybody here shares one model; “Tiny-A” leaves memory")
+    one.page.screenshot(path=artifacts / "model-looked-at.png")
+    other.is_ready_with("Tiny-A")  # nothing has happened yet
+    one.press("load")
+    one.is_ready_with("Tiny-B")
+    other.is_ready_with("Tiny-B")
+    expect(other.picked).to_have_value(re.compile("^Tiny-B ·"))
+    other.chat.ask("Who are you?")
+    other.chat.wait_until_done()
+    assert other.chat.receipts.last.inner_text().startswith("Tiny-B · ")
+
+
+def test_running_answers_are_told_of_and_ended_only_where_somebody_wants_that(
+    people: tuple[Person, Person], artifacts: Path
+) -> None:
+    one, other = people
+    one.is_ready_with("Tiny-A")
+    one.ask_for_long("A long story")
+    other.look_at("Tiny-B")
+    expect(other.said).to_contain_text("1 answer is running.")
+    other.press("load_after")
+    expect(other.state).to_contain_text("waiting for running answers to end")
+    # Whoever is being answered sees it too, in mid-answer, and may take it back.
+    expect(one.state).to_contain_text("waiting for running answers to end")
+    one.page.screenshot(path=artifacts / "model-waits.png")
+    one.press("cancel")
+    one.is_ready_with("Tiny-A")
+    expect(one.said).to_contain_text("Loading “Tiny-B” was stopped. Back to “Tiny-A”.")
+    expect(one.chat.stop_button).to_be_visible()
+    other.look_at("Tiny-B")
+    other.press("load_now")
+    other.chat.ask("Who are you?")
+    one.chat.wait_until_done()
+    other.chat.wait_until_done()
+    assert one.chat.receipts.last.inner_text().startswith("Tiny-A · stopped")
+    assert other.chat.receipts.last.inner_text().startswith("Tiny-B · ")
+    one.is_ready_with("Tiny-B")
+
+
+def test_a_model_that_cannot_be_loaded_is_a_sentence_and_the_one_before_is_back(
+    people: tuple[Person, Person], artifacts: Path
+) -> None:
+    one, other = people
+    one.is_ready_with("Tiny-A")
+    one.look_at("Tiny-Damaged")
+    expect(one.said).to_contain_text("It can’t be used as it is: its weights are damaged")
+    one.press("load")
+    for person in (one, other):
+        expect(person.said).to_contain_text(
+            re.compile(r"Tiny-Damaged.*damaged.*Back to “Tiny-A”", re.S), timeout=LIMIT_MS
+        )
+        person.is_ready_with("Tiny-A")
+    one.page.screenshot(path=artifacts / "model-went-back.png")
+    one.chat.ask("Who are you?")
+    one.chat.wait_until_done()
+    assert one.chat.receipts.last.inner_text().startswith("Tiny-A · ")
+
+
+def test_the_list_speaks_chinese(chromium: Browser, app: str, artifacts: Path) -> None:
+    person = Person(chromium, app, locale="zh-CN")
+    expect(person.state).to_contain_text("就绪", timeout=LIMIT_MS)
+    person.look_at("Tiny-B")
+    expect(person.said).to_contain_text(re.compile("约需.*放得下.*这里的所有人共用一个模型", re.S))
+    person.page.screenshot(path=artifacts / "model-looked-at-zh.png")
+    person.press("leave")
+    expect(person.picked).to_have_value(re.compile("^Tiny-A ·"))
+    assert person.chat.failures == []
+    person.chat.close()
