@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from llm.local_backend import LocalBackend
+from llm.local_backend import LocalBackend, LocalOptions
 from llm.types import (
     CancelToken,
     Delta,
@@ -57,6 +57,14 @@ def model_of(backend: LocalBackend) -> Any:
     read(backend, ask(max_tokens=1))
     assert backend._loaded is not None
     return backend._loaded.model
+
+
+def at_rest(data_dir: Path) -> LocalBackend:
+    """One that has unloaded its model: for tests of the page, which need none."""
+    backend = LocalBackend(LocalOptions(data_dir))
+    with backend._changed:
+        backend._enter("unloaded")
+    return backend
 
 
 class Trouble:

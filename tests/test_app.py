@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from llm.job import GenerationJob
 from llm.presets import Preset
 from llm.registry import Place
 from llm.types import BackendStatus, GenerationRequest, Message, SamplingParams
+from tests.local_answers import at_rest
 from tests.protocol_server import Exchange, Handler, ProtocolServer, refusing, saying
 from ui import browser, live_answer, resources
 from ui.owner import LOCAL
@@ -124,9 +126,12 @@ def test_wrong_settings_dont_keep_the_server_from_starting(settings: pytest.Monk
     settings.setenv("STEADY_CHAT_TEMPERATURE", "0.5")
 
 
-def test_the_tiny_models_low_temperature_is_for_it_alone(settings: pytest.MonkeyPatch) -> None:
+def test_the_tiny_models_low_temperature_is_for_it_alone(
+    settings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     settings.setenv("STEADY_CHAT_BACKENDS", "scripted,local,vllm")
-    settings.setattr(resources, "local_backend", resources.scripted_backend)
+    local = at_rest(tmp_path)
+    settings.setattr(resources, "local_backend", lambda: local)
     app = page().run()
     seen = []
     for kind in ("scripted", "local", "vllm", "local"):
@@ -136,6 +141,19 @@ def test_the_tiny_models_low_temperature_is_for_it_alone(settings: pytest.Monkey
     app.slider(key="temperature").set_value(0.45).run()
     app.radio(key="backend").set_value("vllm").run()
     assert app.slider(key="temperature").value == 0.45
+
+
+def test_the_temperature_follows_the_model_that_somebody_else_has_loaded(
+    settings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings.setenv("STEADY_CHAT_BACKENDS", "local")
+    local = at_rest(tmp_path)
+    settings.setattr(resources, "local_backend", lambda: local)
+    app = page().run()
+    assert app.slider(key="temperature").value == 0.2
+    local._chosen = replace(local.chosen, model="/models/larger")
+    app.run()
+    assert app.slider(key="temperature").value == 0.7
 
 
 def test_wrong_settings_are_a_sentence_and_nothing_else(settings: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from streamlit.util import calc_hash
 from llm.conversation_tables import presets as presets_table
 from llm.presets import Preset
 from llm.types import SamplingParams
+from tests.local_answers import at_rest
 from ui import resources
 from ui.owner import LOCAL
 
@@ -29,7 +30,8 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest
     monkeypatch.setenv("STEADY_CHAT_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("STEADY_CHAT_SYSTEM_PROMPT", "As set up.")
     st.cache_resource.clear()
-    monkeypatch.setattr(resources, "local_backend", resources.scripted_backend)
+    local = at_rest(tmp_path)
+    monkeypatch.setattr(resources, "local_backend", lambda: local)
     yield monkeypatch
     resources.chat().close()
     st.cache_resource.clear()

@@ -57,6 +57,8 @@ def draw_model_pick(
         status = backend.status()
         if looked is not None:
             said_place.caption(_told(models[looked], models.get(chosen), status, free))
+        elif status.phase == "draining" and status.answering:
+            said_place.caption(say("model-running", answers=status.answering))
         elif status.notice is not None:
             said_place.caption(plain(status.notice.sentence(words())))
         with button_place.container(horizontal=True, gap="small"):

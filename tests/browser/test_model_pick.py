@@ -42,6 +42,7 @@ def app(folder: Path, streamlit_server: StartServer, tmp_path: Path) -> str:
             "STEADY_CHAT_MODEL": str(folder / "Tiny-A"),
             "STEADY_CHAT_MODEL_FOLDERS": str(folder),
             "STEADY_CHAT_MAX_TOKENS": "5",
+            "STEADY_CHAT_TEMPERATURE": "0",
             "HF_HOME": str(tmp_path / "hf"),
         },
     )
