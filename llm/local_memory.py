@@ -89,16 +89,19 @@ def is_given_back(model: weakref.ref[object]) -> bool:
     return model() is None
 
 
-def number_bytes(dtype: str) -> int | None:
-    """Bytes of a weight that isn't quantized, by the setting `dtype`.
+def fixed_number_bytes(dtype: str) -> int | None:
+    """Bytes of a weight that isn't quantized, by the setting `dtype`; None for `auto`."""
+    return _NUMBER_BYTES.get(dtype)
 
-    None while it isn't known which type this machine multiplies: until the libraries are loaded.
+
+def native_number_bytes() -> int | None:
+    """The same for `auto`: of the type that this machine multiplies.
+
+    None until the libraries are loaded. May ask a GPU for the first time, which takes seconds.
     """
-    if dtype in _NUMBER_BYTES:
-        return _NUMBER_BYTES[dtype]
     choose = getattr(sys.modules.get("llm.local_loader"), "choose_dtype", None)
-    with suppress(Exception):
-        return int(choose(dtype).itemsize) if choose else None
+    with suppress(Exception):  # half imported, or a driver that has failed
+        return int(choose("auto").itemsize) if choose else None
     return None
 
 

@@ -1,7 +1,7 @@
 """Which local models there are: those of the settings, in folders, and in the hub's cache.
 
 Looking is done on a thread of its own: a folder may lie on a disk that answers slowly or not at
-all. Nothing in here raises for what lies in a folder; what can't be used is listed with the reason,
+all, and a GPU that is asked for the first time takes seconds. Nothing in here raises for what lies in a folder; what can't be used is listed with the reason,
 or left out where it is no model at all.
 """
 
@@ -21,17 +21,21 @@ from llm.embedded_model import GGUF_BYTES, embedded_path
 from llm.errors import LLMError, Reason
 from llm.fault_log import log_fault
 from llm.local_conversions import folder_for
+from llm.local_memory import fixed_number_bytes, free_bytes, native_number_bytes
 from llm.model_facts import ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
+from llm.model_fit import Fit, fit, weights_bytes
 from llm.models import resolve
 
 if TYPE_CHECKING:
-    from llm.local_backend import LocalOptions
+    from llm.local_backend import LocalBackend, LocalOptions
     from llm.settings import Settings
 
 log = logging.getLogger(__name__)
 
 FRESH_S = 20.0
 """How old the list may be, while somebody looks at it."""
+SOON_S = 2.0
+"""The same while it isn't known yet what fits."""
 DEEPEST = 3
 """Folders below a model folder in which models are looked for."""
 MOST = 200
@@ -69,6 +73,7 @@ class LocalModelList:
     """The models there are, looked for anew now and then while somebody asks.
 
     Args:
+        backend: what has one of them in memory, which is given back before another is loaded.
         base: how models are loaded where nothing else is said; also the first one.
         named: the others that settings name.
         folders: where models are looked for.
@@ -78,11 +83,13 @@ class LocalModelList:
 
     def __init__(
         self,
+        backend: LocalBackend,
         base: LocalOptions,
         named: tuple[LocalOptions, ...] = (),
         folders: tuple[Path, ...] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._backend = backend
         self._base = base
         self._named = (base, *named)
         self._folders = folders
@@ -92,19 +99,24 @@ class LocalModelList:
         self._looking = False
         self._looked_s = float("-inf")
         self._models = tuple(ListedModel(options) for options in self._named)
+        self._number_bytes: int | None = None  # of a weight of number type `auto`
+        self._room_bytes: int | None = None  # what there is while no model is loaded
 
     @classmethod
-    def from_settings(cls, settings: Settings, base: LocalOptions) -> LocalModelList:
+    def from_settings(
+        cls, settings: Settings, backend: LocalBackend, base: LocalOptions
+    ) -> LocalModelList:
         named = []
         for model in settings.models:
             own = model.model_dump(exclude_none=True)
             named.append(replace(base, **own))
-        return cls(base, tuple(named), settings.model_folders)
+        return cls(backend, base, tuple(named), settings.model_folders)
 
     def models(self) -> tuple[ListedModel, ...]:
         """As they were found last; at first those of the settings, of which nothing is known yet."""
         with self._lock:
-            if not self._looking and self._clock() - self._looked_s > FRESH_S:
+            fresh_s = FRESH_S if self._room_bytes is not None else SOON_S
+            if not self._looking and self._clock() - self._looked_s > fresh_s:
                 self._looking = True
                 threading.Thread(target=self._look, name="list-models", daemon=True).start()
             return self._models
@@ -114,15 +126,43 @@ class LocalModelList:
         self.models()
         return self._looked.wait(timeout_s)
 
+    @property
+    def sizes_are_known(self) -> tuple[bool, bool]:
+        """Whether it is known what models take, and whether that fits: not at once."""
+        return self._number_bytes is not None, self._room_bytes is not None
+
+    def weights_bytes(self, model: ListedModel) -> int | None:
+        """What the model's weights take in memory; None while that isn't known."""
+        number = fixed_number_bytes(model.options.dtype) or self._number_bytes
+        if model.facts is None or number is None:
+            return None
+        return weights_bytes(model.facts, model.options.quantization, number)
+
+    def fit(self, model: ListedModel) -> Fit | None:
+        """Whether the model would fit in place of the one that is loaded; None while unknown."""
+        number = fixed_number_bytes(model.options.dtype) or self._number_bytes
+        if model.facts is None or number is None or self._room_bytes is None:
+            return None
+        return fit(model.facts, model.options.quantization, number, self._room_bytes)
+
     def _look(self) -> None:
+        found, number, room = None, None, None
         try:
             found = list_models(self._base, self._named, self._folders)
+            number = native_number_bytes()
+            # One that is on its way into memory takes who knows how much of it by now.
+            if number is not None and not self._backend.status().preparing:
+                room = free_bytes()
         except Exception as error:  # noqa: BLE001 - the list stays as it was
             log_fault(log, "Looking for models failed", error)
-            found = None
+        holds = self._backend.holds
         with self._lock:
             if found is not None and found != self._models:
                 self._models = found
+            self._number_bytes = number or self._number_bytes
+            if room is not None:
+                held = next((m for m in self._models if m.options == holds), None)
+                self._room_bytes = room + (self.weights_bytes(held) or 0 if held else 0)
             self._looking, self._looked_s = False, self._clock()
         self._looked.set()
 

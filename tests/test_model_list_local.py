@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from llm import model_list_local
-from llm.local_backend import LocalOptions
+from llm.local_backend import LocalBackend, LocalOptions
 from llm.model_list_local import ListedModel, LocalModelList, hub_cache, list_models
 from llm.models import EMBEDDED
 from llm.settings import Settings
-from tests.local_answers import TIMEOUT_S, cut
+from tests.local_answers import TIMEOUT_S, ask, cut, read
 from tests.model_data import model_data_dir
 
 pytest_plugins = "tests.local_fixtures"
@@ -293,7 +293,7 @@ def test_named_models_come_first_each_in_its_own_way_and_are_not_listed_twice(
         attn_implementation="eager",
     )
     base = LocalOptions.from_settings(settings)
-    models = LocalModelList.from_settings(settings, base)
+    models = LocalModelList.from_settings(settings, LocalBackend(base), base)
     assert [m.options.called for m in models.models()][:2] == ["SmolLM2-135M-Instruct", "Small"]
     assert models.wait(TIMEOUT_S)
     embedded, small, hub, missing = models.models()
@@ -320,7 +320,7 @@ def test_looking_never_holds_up_who_asks_and_is_done_once_at_a_time(
         return (ListedModel(base),)
 
     monkeypatch.setattr(model_list_local, "list_models", slow)
-    models = LocalModelList(base, clock=lambda: now_s)
+    models = LocalModelList(LocalBackend(base), base, clock=lambda: now_s)
     for _ in range(3):
         assert [m.options for m in models.models()] == [base]
     go_on.set()
@@ -332,6 +332,52 @@ def test_looking_never_holds_up_who_asks_and_is_done_once_at_a_time(
     now_s = 200.0
     with models._lock:
         assert models._looking or len(looked) == 2
+
+
+def test_what_fits_is_told_for_the_place_of_the_loaded_model(
+    tiny_folder: Path,
+    make_backend: Callable[..., LocalBackend],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backend = make_backend(tiny_folder, dtype="float32")
+    models = LocalModelList(backend, backend.chosen)
+    read(backend, ask(max_tokens=1))
+    monkeypatch.setattr(model_list_local, "free_bytes", lambda: 10_000_000)
+    assert models.wait(TIMEOUT_S)
+    (tiny,) = models.models()
+    assert models.sizes_are_known == (True, True)
+    held = models.fit(tiny)
+    assert held is not None
+    assert held.weights_bytes == models.weights_bytes(tiny)
+    assert held.free_bytes == 10_000_000 + held.weights_bytes
+    assert held.level == "fits"
+
+
+def test_what_fits_is_not_told_while_a_model_is_on_its_way_into_memory(
+    tiny_folder: Path,
+    make_backend: Callable[..., LocalBackend],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import llm.local_loader
+
+    reached, go_on = threading.Event(), threading.Event()
+    load_model = llm.local_loader.load_model
+
+    def slow(*args: object) -> object:
+        reached.set()
+        assert go_on.wait(TIMEOUT_S)
+        return load_model(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(llm.local_loader, "load_model", slow)
+    backend = make_backend(tiny_folder)
+    backend.prepare()
+    assert reached.wait(TIMEOUT_S)
+    models = LocalModelList(backend, backend.chosen)
+    assert models.wait(TIMEOUT_S)
+    assert models.sizes_are_known == (True, False)
+    assert models.fit(models.models()[0]) is None
+    go_on.set()
+    read(backend, ask(max_tokens=1))
 
 
 @pytest.mark.model

@@ -432,3 +432,73 @@ def test_backends_can_be_made_from_settings(monkeypatch: pytest.MonkeyPatch) -> 
     assert backend.slots == 7
     assert backend.server == "gpu-box:9000"
     backend.close()
+
+
+MODELS = """
+model = "embedded"
+
+[[models]]
+model = "Qwen/Qwen2.5-7B-Instruct"
+name = "Qwen, small"
+quantization = "4bit"
+threads = 4
+
+[[models]]
+model = "/models/phi-4"
+"""
+
+
+def test_more_models_may_be_named_each_with_what_differs(elsewhere: Path) -> None:
+    (elsewhere / "steady_chat.toml").write_text(MODELS, encoding="utf-8")
+    first, second = load_settings().models
+    assert (first.called, first.quantization, first.threads) == ("Qwen, small", "4bit", 4)
+    assert (second.called, second.quantization, second.dtype) == ("phi-4", None, None)
+    assert load_settings().shown()["models"] == (
+        "Qwen, small (Qwen/Qwen2.5-7B-Instruct), phi-4 (/models/phi-4)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "place", "why"),
+    [
+        ("[{", "STEADY_CHAT_MODELS", "it isn’t valid JSON"),
+        ('[{"name": "x"}]', "STEADY_CHAT_MODELS · 1 · model", "it is missing"),
+        (
+            '[{"model": "a/b"}, {"model": "a/b", "threads": 0}]',
+            "STEADY_CHAT_MODELS · 2 · threads",
+            "it must be 1 or more",
+        ),
+        (
+            '[{"model": "a/b", "quantization": "3bit"}]',
+            "STEADY_CHAT_MODELS · 1 · quantization",
+            "it must be one of: ",
+        ),
+        ('[{"model": "a/b", "quant": "4bit"}]', "STEADY_CHAT_MODELS · 1 · quant", "no such entry"),
+        (
+            '[{"model": "a/b"}, {"model": "c/b"}]',
+            "STEADY_CHAT_MODELS",
+            "the name “b” is there twice",
+        ),
+    ],
+)
+def test_a_wrong_model_is_named_with_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, told: str, place: str, why: str
+) -> None:
+    monkeypatch.setenv("STEADY_CHAT_MODELS", told)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert f"“{place}”" in str(caught.value)
+    assert why in str(caught.value)
+
+
+def test_model_folders_are_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEADY_CHAT_MODEL_FOLDERS", "/models, ~/more ,")
+    assert load_settings().model_folders == (Path("/models"), Path("~/more"))
+
+
+@pytest.mark.parametrize(("told", "meant"), [("", None), ("30", 30), ("0.5", 0.5)])
+def test_a_model_stays_in_memory_unless_a_time_is_set(
+    monkeypatch: pytest.MonkeyPatch, told: str, meant: float | None
+) -> None:
+    monkeypatch.setenv("STEADY_CHAT_UNLOAD_AFTER_MIN", told)
+    assert load_settings().unload_after_min == meant

@@ -11,8 +11,6 @@ from collections.abc import Callable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from llm.local_memory import free_bytes, number_bytes
-from llm.model_fit import Fit, fit, weights_bytes
 from llm.model_list_local import ListedModel
 from llm.plain_markdown import plain
 from llm.types import BackendStatus
@@ -38,8 +36,7 @@ def draw_model_pick(
     if looked not in models or looked == chosen:
         looked = None
     st.session_state[_KEY] = looked or chosen
-    free = free_bytes() + _held_bytes()
-    labels = _labels(list(models.values()), free)
+    labels = _labels(list(models.values()))
     pick_place.selectbox(
         say("sidebar-model"),
         list(models),
@@ -56,7 +53,7 @@ def draw_model_pick(
         said_place, button_place = st.empty(), st.empty()
         status = backend.status()
         if looked is not None:
-            said_place.caption(_told(models[looked], models.get(chosen), status, free))
+            said_place.caption(_told(models[looked], models.get(chosen), status))
         elif status.phase == "draining" and status.answering:
             said_place.caption(say("model-running", answers=status.answering))
         elif status.notice is not None:
@@ -95,49 +92,35 @@ def _drawn() -> object:
         (status.preparing, status.phase in ("draining", "failed", "unloaded")),
         status.answering if asks else None,
         status.notice,
-        number_bytes("auto"),
+        resources.local_models().sizes_are_known,
     )
-
-
-def _held_bytes() -> int:
-    """What is given back before another model is loaded."""
-    holds = resources.local_backend().holds
-    facts = next((m.facts for m in _models() if m.options == holds), None)
-    number = number_bytes(holds.dtype) if holds is not None else None
-    if holds is None or facts is None or number is None:
-        return 0
-    return weights_bytes(facts, holds.quantization, number)
-
-
-def _fit(model: ListedModel, free: int) -> Fit | None:
-    number = number_bytes(model.options.dtype)
-    if model.facts is None or number is None:
-        return None
-    return fit(model.facts, model.options.quantization, number, free)
 
 
 # -- what is said --
 
 
-def _labels(models: list[ListedModel], free: int) -> dict[str, str]:
+def _labels(models: list[ListedModel]) -> dict[str, str]:
     """The name first: what is long is cut off. Two of one name are told apart by their folder."""
     names = [model.options.called for model in models]
-    return {model.key: _label(model, names.count(model.options.called), free) for model in models}
+    return {model.key: _label(model, names.count(model.options.called)) for model in models}
 
 
-def _label(model: ListedModel, alike: int, free: int) -> str:
+def _label(model: ListedModel, alike: int) -> str:
     parts = [model.options.called]
     if alike > 1:
         folder = model.options.model.replace("\\", "/").rstrip("/").split("/")[-2:-1]
         parts = [f"{model.options.called} ({folder[0]})"] if folder else parts
-    held = _fit(model, free)
+    held, weights = (
+        resources.local_models().fit(model),
+        resources.local_models().weights_bytes(model),
+    )
     if model.trouble is not None:
         half = model.trouble.message_id == "reason-half-downloaded"
         parts.append(say("model-mark-half" if half else "model-mark-trouble"))
     elif held is not None and held.level != "fits":
         parts.append(say(f"model-mark-{held.level}"))
-    if held is not None:
-        parts.append(size(held.weights_bytes))
+    if weights is not None:
+        parts.append(size(weights))
     if (kept := kept_as(model)) and kept not in model.options.called:
         parts.append(kept)
     return " · ".join(parts)
@@ -159,12 +142,15 @@ def size(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 999.5e6 else f"{max(1, round(count / 1e6))} MB"
 
 
-def _told(model: ListedModel, before: ListedModel | None, status: BackendStatus, free: int) -> str:
+def _told(model: ListedModel, before: ListedModel | None, status: BackendStatus) -> str:
     """What a model that is looked at would take, and whom it would affect."""
     lines = []
     if model.trouble is not None:
         lines.append(say("model-trouble", why=model.trouble.sentence(words())))
-    held = _fit(model, free)
+    held, weights = (
+        resources.local_models().fit(model),
+        resources.local_models().weights_bytes(model),
+    )
     if held is not None and held.context_tokens is not None:
         lines.append(
             say(
@@ -175,8 +161,8 @@ def _told(model: ListedModel, before: ListedModel | None, status: BackendStatus,
                 tokens=held.context_tokens,
             )
         )
-    elif held is not None:
-        lines.append(say("model-takes-weights", weights=size(held.weights_bytes)))
+    elif weights is not None:
+        lines.append(say("model-takes-weights", weights=size(weights)))
     elif model.facts is None and model.trouble is None:
         lines.append(say("model-unknown"))
     if held is not None:

@@ -73,7 +73,7 @@ def local_models() -> LocalModelList:
     from llm.model_list_local import LocalModelList
 
     told = settings()
-    return LocalModelList.from_settings(told, LocalOptions.from_settings(told))
+    return LocalModelList.from_settings(told, local_backend(), LocalOptions.from_settings(told))
 
 
 @st.cache_resource(show_spinner=False)
