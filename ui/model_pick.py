@@ -120,13 +120,13 @@ def _label(model: ListedModel, alike: int) -> str:
     elif held is not None and held.level != "fits":
         parts.append(say(f"model-mark-{held.level}"))
     if weights is not None:
-        parts.append(size(weights))
-    if (kept := kept_as(model)) and kept not in model.options.called:
+        parts.append(_size(weights))
+    if (kept := _kept_as(model)) and kept not in model.options.called:
         parts.append(kept)
     return " · ".join(parts)
 
 
-def kept_as(model: ListedModel) -> str:
+def _kept_as(model: ListedModel) -> str:
     """How the weights are kept: as settings say, else as the files do; empty for plain numbers."""
     if model.options.quantization != "none":
         return {"8bit": "8-bit", "4bit": "4-bit"}.get(
@@ -135,7 +135,7 @@ def kept_as(model: ListedModel) -> str:
     return model.facts.quantization if model.facts else ""
 
 
-def size(count: int) -> str:
+def _size(count: int) -> str:
     """Bytes as people say them."""
     if count >= 9.95e9:
         return f"{count / 1e9:.0f} GB"
@@ -155,21 +155,21 @@ def _told(model: ListedModel, before: ListedModel | None, status: BackendStatus)
         lines.append(
             say(
                 "model-takes",
-                needed=size(held.needed_bytes),
-                weights=size(held.weights_bytes),
-                context=size(held.context_bytes),
+                needed=_size(held.needed_bytes),
+                weights=_size(held.weights_bytes),
+                context=_size(held.context_bytes),
                 tokens=held.context_tokens,
             )
         )
     elif weights is not None:
-        lines.append(say("model-takes-weights", weights=size(weights)))
+        lines.append(say("model-takes-weights", weights=_size(weights)))
     elif model.facts is None and model.trouble is None:
         lines.append(say("model-unknown"))
     if held is not None:
         lines.append(
             say(
                 f"model-{held.level}",
-                free=size(held.free_bytes),
+                free=_size(held.free_bytes),
                 tokens=held.fitting_tokens or 0,
             )
         )
