@@ -6,6 +6,7 @@
     │   ├── QuestionTooLongError       more characters than the page accepts
     │   ├── TooManyQueuedError         enough questions wait behind this answer
     │   ├── ContextOverflowError       more tokens than the model's window
+    │   │   ├── MemoryWindowError      more than the memory that is free has room for
     │   │   └── WindowExceededError    the same, without the numbers
     │   ├── InvalidParameterError
     │   │   └── StopStringsError       too many of them, or too long
@@ -158,6 +159,12 @@ class ContextOverflowError(InvalidRequestError):
     """The prompt leaves no room for an answer. Values: prompt_tokens, limit, over."""
 
     message_id = "error-context-overflow"
+
+
+class MemoryWindowError(ContextOverflowError):
+    """The same of the memory that is free, which holds less than the window. Values: as above."""
+
+    message_id = "error-memory-window"
 
 
 class WindowExceededError(ContextOverflowError):

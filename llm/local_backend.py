@@ -22,7 +22,7 @@ from llm.errors import LLMError, LoadingStoppedError, Reason, ShuttingDownError
 from llm.fault_log import log_fault
 from llm.local_errors import generate_error, load_error
 from llm.local_memory import forget_frames, free_memory, is_given_back, weights_apart
-from llm.local_ready import get_ready, steps
+from llm.local_ready import BATCHED_SLOTS, PLAIN_SLOTS, get_ready, steps
 from llm.models import EMBEDDED, display_name
 from llm.types import (
     BackendPhase,
@@ -59,7 +59,8 @@ class LocalOptions:
     attn_implementation: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
     trust_remote_code: bool = False
     threads: int | None = None
-    slots: int = 2
+    slots: int | None = None
+    batching: Literal["auto", "on", "off"] = "auto"
     name: str = ""
 
     @classmethod
@@ -73,6 +74,7 @@ class LocalOptions:
             trust_remote_code=settings.trust_remote_code,
             threads=settings.threads,
             slots=settings.local_slots,
+            batching=settings.batching,
         )
 
     @property
@@ -132,7 +134,16 @@ class LocalBackend:
 
     @property
     def slots(self) -> int:
-        return self._slots
+        """Fewer until a model is loaded that can answer several in one batch."""
+        if self._slots is not None:
+            return self._slots
+        return BATCHED_SLOTS if self.batched else PLAIN_SLOTS
+
+    @property
+    def batched(self) -> bool:
+        """Whether answers are given in one batch; False too while no model is loaded."""
+        loaded = self._loaded
+        return loaded is not None and loaded.batch is not None
 
     def window_tokens(self, request: GenerationRequest) -> int | None:
         """The model's window; None while it isn't loaded, or has none."""
@@ -160,6 +171,7 @@ class LocalBackend:
                 error=self._error,
                 elapsed_s=time.monotonic() - self._since,
                 steps=self._steps,
+                batched=self.batched,
                 fetch_bytes=WHEEL_BYTES if self._chosen.model.strip() == EMBEDDED else 0,
                 answering=len(self._answers),
                 notice=self._notice if time.monotonic() - self._noticed_s < NOTICE_S else None,

@@ -24,6 +24,7 @@ from llm.errors import (
     RemoteCodeError,
 )
 from llm.fault_log import log_fault
+from llm.local_memory import forget_frames, free_memory
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,21 @@ def generate_error(error: BaseException, model: str) -> LLMError:
         return OutOfMemoryError(model=model)
     log_fault(log, "generating failed", error)
     return InternalError(kind=type(error).__name__)
+
+
+def why_it_ended(error: BaseException, model: str) -> LLMError:
+    """`generate_error` for an error that is caught here and raised elsewhere, perhaps kept for long.
+
+    What its frames hold, the cache and the logits, is let go.
+    """
+    failure = generate_error(error, model)
+    out_of_memory = is_out_of_memory(error)
+    forget_frames(error)
+    if failure is not error:
+        failure.__cause__ = None if out_of_memory else error
+    if out_of_memory:
+        free_memory()
+    return failure
 
 
 def load_error(error: BaseException, model: str) -> LLMError:

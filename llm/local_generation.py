@@ -6,29 +6,32 @@ Imports torch and transformers; import this module where a model is loaded, not 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import jinja2
-import torch
 
-from llm.errors import ContextOverflowError, InvalidRequestError, LLMError, Reason
-from llm.local_errors import generate_error, is_out_of_memory
+from llm.errors import (
+    ContextOverflowError,
+    InvalidRequestError,
+    LLMError,
+    MemoryWindowError,
+    Reason,
+)
+from llm.local_batch import Batch
+from llm.local_errors import why_it_ended
 from llm.local_loader import LoadedModel
-from llm.local_memory import forget_frames, free_memory
-from llm.local_sampling import generation_config, processors
-from llm.local_streamer import BoundedTextStreamer, GenerationStopped
+from llm.local_sampling import Chooser, generation_config, processors
+from llm.local_stopping import watching
+from llm.local_streamer import CAPACITY, BoundedTextStreamer, GenerationStopped
 from llm.prefill_progress import PrefillProgress
 from llm.reasoning import ReasoningSplitter, opened_at_the_end
 from llm.types import CancelToken, Delta, Finish, GenerationRequest, Notice, Usage
 
 _TAG_TOKENS = 32  # more than any opening tag and the white space after it has
 _MARK = "[the-answer-goes-on-here]"
-
-_running = threading.local()
-"""The streamer of the answer that this thread generates, and how far its prompt has been read."""
 
 
 def encode(loaded: LoadedModel, request: GenerationRequest) -> Any:
@@ -72,33 +75,41 @@ def _unfinished(tokenizer: Any, turns: list[dict[str, str]]) -> str:
 def generate(
     loaded: LoadedModel, request: GenerationRequest, cancel: CancelToken
 ) -> Generator[Delta | Notice | Finish]:
-    """Answer one request, on a thread of its own behind a bounded queue.
+    """Answer one request: in the model's batch, or on a thread of its own behind a bounded queue.
 
     `completion_tokens` counts every generated token, the one that ends the answer too, as vLLM
-    does. After `cancel`, `close` or being dropped it ends the thread within one token (within one
-    layer while the prompt is being read) and joins it. A long prompt's reading is told by notices.
+    does. After `cancel`, `close` or being dropped it ends the work within one token (within one
+    layer while the prompt is being read, where no other answer is computed in the same pass) and
+    waits for that. A long prompt's reading is told by notices.
 
     Raises:
         LLMError: and nothing else.
     """
-    inputs = encode(loaded, request)
-    prompt_tokens = int(inputs["input_ids"].shape[1])
-    room = _room(loaded.context_tokens, prompt_tokens)
-    limit = min(request.params.max_tokens, room) if room is not None else request.params.max_tokens
-    goes_on = bool((request.start_text or "").strip())
-    streamer = BoundedTextStreamer(
-        loaded.tokenizer, stop=request.params.stop, ends=loaded.eos_ids, goes_on=goes_on
-    )
-    splitter = ReasoningSplitter(_opened(loaded, inputs["input_ids"]), goes_on=goes_on)
-    worker = threading.Thread(
-        target=_work,
-        args=(loaded, request, inputs.to(loaded.device), limit, streamer),
-        name=f"generate-{request.request_id[:8]}",
-        daemon=True,
-    )
-    forget = cancel.on_cancel(streamer.stop)
+    batch = loaded.batch
+    with batch.coming() if batch else nullcontext():
+        inputs = encode(loaded, request)
+        prompt_tokens = int(inputs["input_ids"].shape[1])
+        limit = _limit(loaded, prompt_tokens, request.params.max_tokens)
+        goes_on = bool((request.start_text or "").strip())
+        streamer = BoundedTextStreamer(
+            loaded.tokenizer,
+            # A batch can't wait for one reader; this is more than an answer has pieces.
+            capacity=limit + CAPACITY if batch else CAPACITY,
+            stop=request.params.stop,
+            ends=loaded.eos_ids,
+            goes_on=goes_on,
+        )
+        splitter = ReasoningSplitter(_opened(loaded, inputs["input_ids"]), goes_on=goes_on)
+        forget = cancel.on_cancel(streamer.stop)
+        try:
+            if batch:
+                leave = _join(batch, loaded, request, inputs, limit, streamer)
+            else:
+                leave = _start(loaded, request, inputs, limit, streamer)
+        except BaseException:
+            forget()
+            raise
     try:
-        worker.start()
         for piece in streamer:
             if isinstance(piece, Notice):
                 yield replace(piece, model=loaded.name)
@@ -111,8 +122,7 @@ def generate(
         raise
     finally:
         forget()
-        streamer.stop()
-        worker.join()
+        leave()
     usage = Usage(prompt_tokens, streamer.generated_tokens)
     if streamer.stopped:
         yield Finish("abort", usage)
@@ -131,14 +141,64 @@ def _opened(loaded: LoadedModel, prompt_ids: Any) -> str:
     return opened_at_the_end(str(loaded.tokenizer.decode(prompt_ids[0, -_TAG_TOKENS:])))
 
 
-def _room(window: int | None, prompt_tokens: int) -> int | None:
-    if window is None:
-        return None
+def _limit(loaded: LoadedModel, prompt_tokens: int, max_tokens: int) -> int:
+    """The most tokens that the answer may have, by the window and by the memory that there is.
+
+    Raises:
+        ContextOverflowError: there is no room for one.
+    """
+    window = loaded.context_tokens
+    if window is not None:
+        max_tokens = min(max_tokens, _room(window, prompt_tokens, ContextOverflowError))
+    if loaded.batch:
+        room = _room(loaded.batch.room_tokens(), prompt_tokens, MemoryWindowError)
+        max_tokens = min(max_tokens, room)
+    return max_tokens
+
+
+def _room(window: int, prompt_tokens: int, error: type[ContextOverflowError]) -> int:
     if prompt_tokens + 1 > window:
-        raise ContextOverflowError(
-            prompt_tokens=prompt_tokens, limit=window, over=max(1, prompt_tokens - window)
-        )
+        over = max(1, prompt_tokens - window)
+        raise error(prompt_tokens=prompt_tokens, limit=window, over=over)
     return window - prompt_tokens
+
+
+def _join(
+    batch: Batch,
+    loaded: LoadedModel,
+    request: GenerationRequest,
+    inputs: Any,
+    limit: int,
+    streamer: BoundedTextStreamer,
+) -> Callable[[], None]:
+    """Have the batch answer; returns what ends that and waits for its end."""
+    ids = inputs["input_ids"]
+    streamer.put(ids)
+    choose = Chooser(loaded.model, request.params, loaded.eos_ids, ids.to(loaded.device), limit)
+    return batch.join(ids[0].tolist(), limit, choose, streamer).leave
+
+
+def _start(
+    loaded: LoadedModel,
+    request: GenerationRequest,
+    inputs: Any,
+    limit: int,
+    streamer: BoundedTextStreamer,
+) -> Callable[[], None]:
+    """Generate on a thread of its own; returns what ends that and waits for its end."""
+    worker = threading.Thread(
+        target=_work,
+        args=(loaded, request, inputs.to(loaded.device), limit, streamer),
+        name=f"generate-{request.request_id[:8]}",
+        daemon=True,
+    )
+    worker.start()
+
+    def leave() -> None:
+        streamer.stop()
+        worker.join()
+
+    return leave
 
 
 def _work(
@@ -149,48 +209,20 @@ def _work(
     streamer: BoundedTextStreamer,
 ) -> None:
     """The generating thread: whatever happens, the reader hears of it."""
-    _running.streamer = streamer
-    _running.prefill = PrefillProgress(streamer.notice)
-    failure: LLMError
     try:
         defaults = loaded.model.generation_config
-        loaded.model.generate(
-            **inputs,
-            generation_config=generation_config(request.params, defaults, loaded.eos_ids, limit),
-            logits_processor=processors(request.params, defaults, inputs["input_ids"].shape[1]),
-            streamer=streamer,
-        )
-        return
+        progress = PrefillProgress(streamer.notice)
+        with watching(lambda: streamer.stopped, progress.reached):
+            loaded.model.generate(
+                **inputs,
+                generation_config=generation_config(
+                    request.params, defaults, loaded.eos_ids, limit
+                ),
+                logits_processor=processors(request.params, defaults, inputs["input_ids"].shape[1]),
+                streamer=streamer,
+            )
     except GenerationStopped:
         return
     except BaseException as error:  # noqa: BLE001 - nothing may leave the reader waiting
-        failure = generate_error(error, loaded.name)
-        out_of_memory = is_out_of_memory(error)
-        # They hold the cache and the logits; the error may be kept for long.
-        forget_frames(error)
-        if failure is not error:
-            failure.__cause__ = None if out_of_memory else error
-    if out_of_memory:
-        free_memory()
-    streamer.fail(failure)
-
-
-def watch_for_stop(model: Any) -> None:
-    """Look in between layers whether it was stopped, and how far a prompt has been read.
-
-    So a stop takes effect while a long prompt is being read, and the wait for it can be told.
-    """
-    for module in model.modules():
-        if isinstance(module, torch.nn.ModuleList):
-            for number, layer in enumerate(module):
-                layer.register_forward_pre_hook(partial(_before_layer, number / len(module)))
-            return
-
-
-def _before_layer(done: float, _module: Any, _args: Any) -> None:
-    streamer = getattr(_running, "streamer", None)
-    if streamer is None:
-        return
-    if streamer.stopped:
-        raise GenerationStopped
-    _running.prefill.reached(done)
+        # Its frames hold the cache and the logits.
+        streamer.fail(why_it_ended(error, loaded.name))

@@ -107,6 +107,50 @@ def processors(params: SamplingParams, defaults: Any, prompt_tokens: int) -> Any
     return chain
 
 
+class Chooser:
+    """Chooses one answer's tokens as `generate` would, from logits that somebody else computes.
+
+    Source: transformers, GenerationMixin._sample, which makes its processors in the same way.
+
+    Thread-safety: none; one answer uses it, on one thread.
+
+    Args:
+        model: the model, for what its own generation config says.
+        params: the request's.
+        eos_ids: ids that end an answer.
+        ids: the prompt's, of shape (1, T), where the logits are.
+        max_new_tokens: that the answer may have.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        params: SamplingParams,
+        eos_ids: tuple[int, ...],
+        ids: Any,
+        max_new_tokens: int,
+    ) -> None:
+        self._count = ids.shape[1]
+        self._ids = torch.nn.functional.pad(ids, (0, max_new_tokens))
+        config = generation_config(params, model.generation_config, eos_ids, max_new_tokens)
+        config.max_length = self._count + max_new_tokens
+        model._prepare_special_tokens(config, True, device=ids.device, batch_size=1)
+        self._processors = model._get_logits_processor(
+            config,
+            input_ids_seq_length=self._count,
+            device=ids.device,
+            logits_processor=processors(params, model.generation_config, self._count),
+            model_kwargs={},
+        )
+
+    def __call__(self, logits: Any) -> Any:
+        """The next id, a tensor of shape (), from logits of shape (1, V)."""
+        token = self._processors(self._ids[:, : self._count], logits)[0].argmax()
+        self._ids[0, self._count] = token
+        self._count += 1
+        return token
+
+
 def _first(*values: float | None) -> float:
     """The first that there is; the last always is."""
     return next(value for value in values if value is not None)

@@ -35,6 +35,7 @@ class PrefillProgress:
         self._began_s = clock()
         self._told_s = self._began_s
         self._part = 0.0
+        self._percent: int | None = None
         self._over = False
 
     def reached(self, part: float) -> None:
@@ -45,9 +46,12 @@ class PrefillProgress:
             self._over = True
             return
         self._part = part
+        percent = int(100 * part)
         now_s = self._clock()
         passed_s = now_s - self._began_s
         if passed_s < max(FIRST_S, LONG_S * part) or now_s - self._told_s < EVERY_S:
             return
-        self._told_s = now_s
-        self._tell(Notice(Reason("notice-reading-part", {"percent": int(100 * part)})))
+        if percent == self._percent:
+            return
+        self._told_s, self._percent = now_s, percent
+        self._tell(Notice(Reason("notice-reading-part", {"percent": percent})))

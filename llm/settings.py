@@ -183,8 +183,15 @@ class Settings(BaseSettings):
     threads: int | None = Field(
         None, ge=1, le=1024, description="CPU threads for the local model; empty lets torch choose."
     )
-    local_slots: int = Field(
-        2, ge=1, le=64, description="Answers the local model gives at once; more wait in line."
+    batching: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="Whether the local model gives several answers in one batch; `auto` where it can, `on` refuses a model that can't, `off` generates each by itself.",
+    )
+    local_slots: int | None = Field(
+        None,
+        ge=1,
+        le=64,
+        description="Answers the local model gives at once; more wait in line. Empty is 8 in a batch, 2 by themselves.",
     )
 
     vllm_base_url: Address = Field(

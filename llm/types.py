@@ -220,6 +220,7 @@ class BackendStatus:
         fetch_bytes: how much there is to fetch; 0 while unknown.
         answering: how many answers are being given, where the backend knows.
         notice: what became of the last wish for another model, where that is worth a sentence.
+        batched: a local model gives several answers in one batch.
     """
 
     phase: BackendPhase
@@ -231,6 +232,7 @@ class BackendStatus:
     fetch_bytes: int = 0
     answering: int = 0
     notice: Reason | None = None
+    batched: bool = False
 
     @property
     def ready(self) -> bool:

@@ -31,10 +31,13 @@ def tiny_gguf(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return write_tiny_gguf(tiny_folder, tmp_path_factory.mktemp("gguf") / "Tiny.F32.gguf")
 
 
-@pytest.fixture(scope="module")
-def shared(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBackend]:
-    """One loaded backend for the tests that leave it as it was."""
-    backend = LocalBackend(LocalOptions(tmp_path_factory.mktemp("data"), str(tiny_folder)))
+@pytest.fixture(scope="module", params=["on", "off"], ids=["batched", "plain"])
+def shared(
+    tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[LocalBackend]:
+    """One loaded backend for the tests that leave it as it was; a test runs with either kind."""
+    data_dir = tmp_path_factory.mktemp("data")
+    backend = LocalBackend(LocalOptions(data_dir, str(tiny_folder), batching=request.param))
     yield backend
     backend.close()
 

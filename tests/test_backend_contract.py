@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -160,11 +161,11 @@ class LocalCase(Case):
     tricky_is_said = False  # its weights are random
     has_tokens = True
 
-    def __init__(self, folder: Path, data_dir: Path) -> None:
+    def __init__(self, folder: Path, data_dir: Path, batching: Literal["on", "off"]) -> None:
         from llm.local_backend import LocalBackend, LocalOptions
 
         self.local = LocalBackend(
-            LocalOptions(data_dir=data_dir, model=str(folder), slots=4, threads=1)
+            LocalOptions(data_dir, str(folder), slots=4, threads=1, batching=batching)
         )
         self.backend = self.local
         self.model = folder.name
@@ -217,7 +218,8 @@ KINDS = [
     "scripted",
     "vllm",
     "patient",
-    "local",
+    "local-batched",
+    "local-plain",
     pytest.param("real-vllm", marks=pytest.mark.vllm),
     pytest.param("transformers-serve", marks=pytest.mark.vllm),
 ]
@@ -237,8 +239,9 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
         made = VllmCase()
     elif request.param == "patient":
         made = PatientCase()
-    elif request.param == "local":
-        made = LocalCase(request.getfixturevalue("tiny_folder"), tmp_path)
+    elif request.param in ("local-batched", "local-plain"):
+        batching: Literal["on", "off"] = "on" if request.param == "local-batched" else "off"
+        made = LocalCase(request.getfixturevalue("tiny_folder"), tmp_path, batching)
     elif request.param == "real-vllm":
         made = RealVllmCase(request.getfixturevalue("vllm"))
     elif request.param == "transformers-serve":

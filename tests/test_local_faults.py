@@ -87,8 +87,16 @@ def test_a_template_that_refuses_is_a_request_that_cannot_be_answered(
     assert "System role not supported" in caught.value.sentence(catalogue("zh"))
 
 
-def in_the_answer(model: Any) -> None:
-    Trouble(model, KeyError("in the warm-up"), at_token=1)
+def in_every_pass(model: Any) -> None:
+    def fails(*_: Any) -> None:
+        raise KeyError("in the warm-up")
+
+    model.register_forward_pre_hook(fails)
+
+
+def in_a_batched_answer(model: Any) -> None:
+    # Whether answers can be batched is tried with five passes before.
+    Trouble(model, KeyError("in the warm-up"), at_token=6)
 
 
 def before_the_answer(model: Any) -> None:
@@ -98,7 +106,7 @@ def before_the_answer(model: Any) -> None:
     model.modules = fails
 
 
-@pytest.mark.parametrize("trouble", [in_the_answer, before_the_answer])
+@pytest.mark.parametrize("trouble", [in_every_pass, in_a_batched_answer, before_the_answer])
 def test_a_failed_warm_up_leaves_no_model_in_memory(
     tiny_folder: Path,
     make_backend: Callable[..., LocalBackend],

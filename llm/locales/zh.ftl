@@ -5,6 +5,7 @@ error-empty-question = 问题是空的，请先输入内容。
 error-question-too-long = 问题有 { $chars } 个字符，最多允许 { $limit } 个，请删减 { $over } 个字符。
 error-too-many-queued = 这个对话里已有 { $limit } 个问题在等待。请等当前回答结束，或撤回其中一个。
 error-context-overflow = 这个问题（连同必须附带的内容）共有 { $prompt_tokens } 个词元，模型的上下文窗口只能容纳 { $limit } 个，超出 { $over } 个。请缩短问题或系统提示词。
+error-memory-window = 这个问题（连同必须附带的内容）共有 { $prompt_tokens } 个词元，而空闲内存只能容纳 { $limit } 个，超出 { $over } 个。请缩短问题或系统提示词，或者释放一些内存。
 error-window-exceeded = 这个问题超出了模型的上下文窗口。请缩短问题或系统提示词。
 error-invalid-parameter = “{ $parameter }”的值是 { $value }，应在 { $low } 到 { $high } 之间。
 error-stop-strings = 停止字符串最多 { $limit } 个，每个 1 到 { $chars } 个字符。
@@ -396,6 +397,7 @@ reason-weights-missing = 它缺少一部分权重
 reason-unknown-type = transformers 不支持这种类型的对话模型
 reason-tokenizer-unreadable = 无法读取它的分词器
 reason-part-unreadable = 它有一个文件无法读取
+reason-no-batching = 它不支持批量生成多个回答，而 STEADY_CHAT_BATCHING=on 要求批量生成；设为“auto”则会逐个生成
 reason-no-thread = 系统不允许应用再启动新的线程
 reason-folder-not-writable = 无法写入文件夹 { $folder }
 reason-gguf-damaged = GGUF 文件已损坏，或属于无法读取的类型

@@ -1,0 +1,107 @@
+"""Whether a loaded model can answer several at once, found out by having it do so.
+
+Imports torch; import this module where a model is loaded, not before.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from llm.fault_log import log_fault
+from llm.local_batch import Batch
+from llm.local_errors import is_out_of_memory
+from llm.local_memory import forget_frames, free_bytes, free_memory
+from llm.local_ragged import KeyValues, NotBatchableError, Part, RaggedModel
+
+if TYPE_CHECKING:
+    from llm.local_loader import LoadedModel
+
+log = logging.getLogger(__name__)
+
+SHARE = {"cuda": 0.8}
+"""How much of the memory that is free keys and values may take, by the kind of device."""
+SHARE_ELSEWHERE = 0.5  # the page, the browser and the system live there too
+
+_TOLERANCE = 0.05
+"""How far logits may be from those of the model alone, as a share of their length.
+
+Rounding makes less (float32 1e-6, bfloat16 1e-2); one wrong position or a foreign key makes more
+than half, even with random weights.
+"""
+
+_PROMPT = 14  # tokens
+
+
+def batch_for(loaded: LoadedModel, size: int) -> Batch | None:
+    """A batch for this model; None where answers can't be batched, and the log says why.
+
+    A prompt that is read in two passes beside others must come to the same as read alone.
+    """
+    try:
+        ragged = RaggedModel(loaded.model, loaded.device)
+        bytes_per_token, speed = _try_out(loaded, ragged)
+    except NotBatchableError as error:
+        log.info("answers are given one by one: %s", error)
+        return None
+    except Exception as error:  # noqa: BLE001 - models raise anything; the plain way is left
+        if not is_out_of_memory(error):
+            log_fault(log, "answers are given one by one: trying several at once failed", error)
+        forget_frames(error)
+        free_memory()
+        return None
+    share = SHARE.get(torch.device(loaded.device).type, SHARE_ELSEWHERE)
+    return Batch(
+        ragged,
+        loaded.name,
+        size=size,
+        ends=loaded.eos_ids,
+        bytes_per_token=bytes_per_token,
+        free_bytes=partial(_room_bytes, loaded.device, share),
+        speed=speed,
+    )
+
+
+def _room_bytes(device: Any, share: float) -> int:
+    free = free_bytes()
+    if torch.device(device).type == "cuda":  # torch keeps for itself what was freed in it
+        for gpu in range(torch.cuda.device_count()):
+            free += torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
+    return int(free * share)
+
+
+def _try_out(loaded: LoadedModel, ragged: RaggedModel) -> tuple[int, float]:
+    """Bytes that keys and values of a token take, and tokens read a second.
+
+    Raises:
+        NotBatchableError: several at once don't come to the same as each alone.
+    """
+    size = loaded.model.config.get_text_config(decoder=True).vocab_size
+    # Any ids do; these are far apart, and none twice.
+    texts = [[(7 + 31 * (n + start)) % size for n in range(_PROMPT)] for start in (0, 40, 80)]
+    memories = [KeyValues() for _ in texts]
+    halves = [_PROMPT // 2, _PROMPT - 1, _PROMPT]
+    with torch.no_grad():
+        alone = [
+            loaded.model(input_ids=torch.tensor([ids], device=loaded.device)).logits[0, -1].float()
+            for ids in texts
+        ]
+        for memory in memories:
+            memory.capacity = _PROMPT
+        began_s = time.monotonic()
+        firsts = [Part(m, ids[:n]) for m, ids, n in zip(memories, texts, halves, strict=True)]
+        last = ragged.logits(firsts, [2])
+        speed = sum(halves) / (time.monotonic() - began_s)
+        for memory, count in zip(memories, halves, strict=True):
+            memory.length = count
+        rests = [Part(m, ids[m.length :]) for m, ids in zip(memories[:2], texts, strict=False)]
+        together = [*ragged.logits(rests, [0, 1]), last[0]]
+    for one, other in zip(alone, together, strict=True):
+        off = float((one.to(other.device) - other).norm() / one.norm())
+        if not off < _TOLERANCE:
+            raise NotBatchableError(f"together the logits are off by {off:.3f}")
+    return memories[0].bytes_per_token(), speed
