@@ -2,11 +2,11 @@
 
     python -m benchmarks                  # about 40 minutes, on a machine that does nothing else
     python -m benchmarks --only stream    # or click, memory, history, store, many, local, vllm,
-                                          # people; repeatable
+                                          # people, batching; repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, store.py,
-many.py, local_engine.py, vllm_engine.py, people.py. What needs a GPU is a command of its own, gpu.py.
+many.py, local_engine.py, vllm_engine.py, people.py, batching.py. What needs a GPU is a command of its own, gpu.py.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
 """
@@ -30,6 +30,7 @@ from typing import Any
 import psutil
 from playwright.sync_api import Browser
 
+from benchmarks.batching import batching_section, measure_batching
 from benchmarks.browser_probe import chromium
 from benchmarks.chat_page import APP, SCRIPTS
 from benchmarks.history import measure_history
@@ -60,6 +61,8 @@ class Sizes:
     local_tokens: int = 64
     local_rounds: int = 16
     people: tuple[tuple[int, ...], int, float] = (COUNTS, 600, 30)
+    batching_tokens: int = 48
+    batching_rounds: int = 8
     vllm_tokens: int = 128
     vllm_rounds: int = 12
 
@@ -75,6 +78,8 @@ QUICK = Sizes(
     local_tokens=8,
     local_rounds=1,
     people=((2,), 600, 300),
+    batching_tokens=8,
+    batching_rounds=1,
     vllm_tokens=8,
     vllm_rounds=1,
 )
@@ -145,6 +150,11 @@ def run_people(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     return [people_section(f) for f in figures], list(figures)
 
 
+def run_batching(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = measure_batching(sizes.batching_tokens, sizes.batching_rounds)
+    return [batching_section(figures)], [figures]
+
+
 def run_vllm(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     figures = measure_vllm(sizes.vllm_tokens, sizes.vllm_rounds, browser)
     return [vllm_section(figures)], [figures]
@@ -159,6 +169,7 @@ RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "many": run_many,
     "local": run_local,
     "people": run_people,
+    "batching": run_batching,
     "vllm": run_vllm,
 }
 

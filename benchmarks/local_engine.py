@@ -65,7 +65,7 @@ def measure_local(tokens: int, rounds: int, browser: Browser) -> LocalFigures:
     """Start twice, compare engine and bare model in a process of their own, then ask the app."""
     with tempfile.TemporaryDirectory(prefix="steady-chat-bench-") as folder:
         first_s, second_s = (_timed(["start", folder]) for _ in range(2))
-        told = json.loads(_python(["compare", folder, str(tokens), str(rounds)]))
+        told = json.loads(run_python("local_engine", ["compare", folder, str(tokens), str(rounds)]))
         return LocalFigures(
             bare=tuple(Run(**run) for run in told["bare"]),
             engine=tuple(Run(**run) for run in told["engine"]),
@@ -106,9 +106,9 @@ def local_section(figures: LocalFigures) -> Section:
     )
 
 
-def _python(arguments: list[str]) -> str:
-    """This module in a process of its own; the last line it prints."""
-    command = [sys.executable, "-m", "benchmarks.local_engine", *arguments]
+def run_python(module: str, arguments: list[str]) -> str:
+    """A benchmark's module in a process of its own; the last line it prints."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stderr[-2000:]}")
@@ -117,7 +117,7 @@ def _python(arguments: list[str]) -> str:
 
 def _timed(arguments: list[str]) -> float:
     started_s = time.perf_counter()
-    _python(arguments)
+    run_python("local_engine", arguments)
     return time.perf_counter() - started_s
 
 
@@ -130,7 +130,7 @@ def _page_settings(data_dir: str, tokens: int) -> dict[str, str]:
     }
 
 
-def _backend(data_dir: Path) -> Any:
+def ready_backend(data_dir: Path) -> Any:
     """The embedded model, ready.
 
     Raises:
@@ -151,7 +151,7 @@ def _compare(data_dir: Path, tokens: int, rounds: int) -> dict[str, list[dict[st
     """Bare and engine in turns."""
     from llm.types import SamplingParams
 
-    backend = _backend(data_dir)
+    backend = ready_backend(data_dir)
     params = SamplingParams(max_tokens=tokens, seed=SEED)
 
     def bare() -> Run:
@@ -168,7 +168,7 @@ def _compare(data_dir: Path, tokens: int, rounds: int) -> dict[str, list[dict[st
 
 def main(arguments: list[str]) -> None:
     if arguments[:1] == ["start"]:
-        _backend(Path(arguments[1]))
+        ready_backend(Path(arguments[1]))
         # What follows a start isn't part of it: leave without tidying up.
         print("ready", flush=True)
         os._exit(0)

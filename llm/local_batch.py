@@ -85,6 +85,8 @@ class BatchedAnswer:
     def leave(self) -> None:
         """Stop, and wait until nothing of this answer is computed or kept any more."""
         self.streamer.stop()
+        if self._batch.is_this_thread():
+            return  # the garbage collector ends a forgotten reader just here
         self._batch.wake(self)
         self.over.wait()
         if self.last is not None:
@@ -201,6 +203,9 @@ class Batch:
                 answer.over.set()
             self._changed.notify_all()
 
+    def is_this_thread(self) -> bool:
+        return threading.current_thread() is self._thread
+
     def close(self) -> None:
         """Stop every answer, end the thread and give all memory back."""
         with self._changed:
@@ -209,7 +214,7 @@ class Batch:
             self._changed.notify_all()
         for answer in answers:
             answer.streamer.stop()
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and not self.is_this_thread():
             thread.join()
 
     # The batch's thread.

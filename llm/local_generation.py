@@ -99,10 +99,14 @@ def generate(
             ends=loaded.eos_ids,
             goes_on=goes_on,
         )
+        if batch:
+            streamer.put(inputs["input_ids"])
         splitter = ReasoningSplitter(_opened(loaded, inputs["input_ids"]), goes_on=goes_on)
         forget = cancel.on_cancel(streamer.stop)
         try:
-            if batch:
+            if streamer.stopped:
+                leave = streamer.stop
+            elif batch:
                 leave = _join(batch, loaded, request, inputs, limit, streamer)
             else:
                 leave = _start(loaded, request, inputs, limit, streamer)
@@ -173,7 +177,6 @@ def _join(
 ) -> Callable[[], None]:
     """Have the batch answer; returns what ends that and waits for its end."""
     ids = inputs["input_ids"]
-    streamer.put(ids)
     choose = Chooser(loaded.model, request.params, loaded.eos_ids, ids.to(loaded.device), limit)
     return batch.join(ids[0].tolist(), limit, choose, streamer).leave
 

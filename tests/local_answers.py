@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from llm.errors import LLMError
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.types import (
     CancelToken,
@@ -20,6 +21,9 @@ from llm.types import (
 )
 
 TIMEOUT_S = 60
+
+Outcome = tuple[str, Finish | LLMError | None]
+"""The text of an answer, and how it ended."""
 
 
 def generating() -> list[str]:
@@ -50,6 +54,38 @@ def begun(
         for item in items:
             if not isinstance(item, Notice):
                 yield item
+
+
+def outcome_of(stream: Iterator[Delta | Finish]) -> Outcome:
+    """All that comes of an answer, its failure too."""
+    text, end = "", None
+    try:
+        for item in stream:
+            if isinstance(item, Finish):
+                end = item
+            else:
+                text += item.text
+    except LLMError as error:
+        return text, error
+    return text, end
+
+
+def at_once(backend: LocalBackend, asked: list[GenerationRequest]) -> list[Outcome]:
+    """Ask all at the same moment, each on a thread of its own."""
+    line = threading.Barrier(len(asked))
+    outcomes: list[Outcome] = [("", None)] * len(asked)
+
+    def run(number: int) -> None:
+        line.wait(TIMEOUT_S)
+        outcomes[number] = outcome_of(backend.stream(asked[number], CancelToken()))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(asked))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT_S)
+    assert not any(thread.is_alive() for thread in threads)
+    return outcomes
 
 
 def model_of(backend: LocalBackend) -> Any:

@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,26 @@ def test_cancelled_before_it_begins_is_one_abort(shared: LocalBackend) -> None:
     cancel = CancelToken()
     cancel.cancel()
     assert list(shared.stream(ask(), cancel)) == [Finish("abort")]
+
+
+def test_cancelled_while_the_prompt_is_prepared_is_an_abort(
+    shared: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import llm.local_generation
+
+    model_of(shared)
+    cancel = CancelToken()
+    encode = llm.local_generation.encode
+
+    def cancelled(*args: Any) -> Any:
+        cancel.cancel()
+        return encode(*args)
+
+    monkeypatch.setattr(llm.local_generation, "encode", cancelled)
+    (end,) = shared.stream(ask(), cancel)
+    assert isinstance(end, Finish)
+    assert end.reason == "abort"
+    assert end.usage.completion_tokens == 0
 
 
 def test_cancelled_in_mid_answer_ends_within_one_token(shared: LocalBackend) -> None:

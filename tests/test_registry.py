@@ -193,6 +193,17 @@ def test_no_more_run_at_once_than_there_are_slots(office: Office, backend: Drive
     assert len(backend.streams) == 3
 
 
+def test_slots_that_come_later_are_given_to_those_who_wait(
+    office: Office, backend: DrivenBackend
+) -> None:
+    backend.slots = 1
+    jobs = [office.ask(question) for question in ("a", "b", "c", "d")]
+    assert phases(*jobs) == ["reading", "waiting", "waiting", "waiting"]
+    backend.slots = 3
+    office.registry._look_after_all()
+    assert phases(*jobs) == ["reading", "reading", "reading", "waiting"]
+
+
 def test_a_busy_backend_does_not_hold_up_another(office: Office, backend: DrivenBackend) -> None:
     office.ask("a")
     with DrivenBackend() as other:
