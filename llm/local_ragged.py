@@ -28,6 +28,11 @@ _LAYERS = {"full_attention", "sliding_attention"}
 # These choose their frequencies by the longest text in the pass: one answer would change another.
 _ROPES_OF_A_PASS = {"dynamic", "longrope"}
 
+# What attention is told in any model, and doesn't matter to one token in eval mode once the keys are
+# its window's. A bias on the scores or a cap on them is not among it.
+_PLAIN = {"dropout", "scaling", "sliding_window", "is_causal", "position_ids", "use_cache"}
+_PLAIN |= {"output_router_logits"}
+
 _running = threading.local()
 """The pass that this thread is in."""
 
@@ -183,11 +188,14 @@ class _RaggedPass(Cache):  # type: ignore[misc]
             if self._window is not None and keys.shape[2] > self._window + count - 1:
                 first = keys.shape[2] - (self._window + count - 1)
                 keys, values = keys[:, :, first:], values[:, :, first:]
-            mask = self._mask(count, keys.shape[2], query.device)
             part_query = query[:, :, begin : begin + count]
-            outputs.append(
-                sdpa_attention_forward(module, part_query, keys, values, mask, **kwargs)[0]
-            )
+            if count == 1 and kwargs.keys() <= _PLAIN:
+                outputs.append(_look_back(part_query, keys, values, kwargs.get("scaling")))
+            else:
+                mask = self._mask(count, keys.shape[2], query.device)
+                outputs.append(
+                    sdpa_attention_forward(module, part_query, keys, values, mask, **kwargs)[0]
+                )
             begin += count
         return torch.cat(outputs, dim=1) if len(outputs) > 1 else outputs[0]
 
@@ -211,6 +219,18 @@ class _RaggedPass(Cache):  # type: ignore[misc]
 
     def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
         return query_length, 0
+
+
+def _look_back(query: Any, keys: Any, values: Any, scale: float | None) -> Any:
+    """Attention of one token, (1, H, 1, D), over keys and values of (1, K, T, D): (1, 1, H, D).
+
+    The H / K heads that share keys ask as so many tokens of one head: nothing is copied for them,
+    and on a CPU it takes a third of the time of torch's own way to share (`enable_gqa`).
+    """
+    heads, shared = query.shape[1], keys.shape[1]
+    grouped = query.reshape(1, shared, heads // shared, query.shape[3])
+    seen = torch.nn.functional.scaled_dot_product_attention(grouped, keys, values, scale=scale)
+    return seen.reshape(1, 1, heads, values.shape[3])
 
 
 def _attention(

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import TopPLogitsWarper
 
 from llm.local_backend import LocalBackend
-from llm.local_sampling import PenaltyProcessor
+from llm.local_sampling import NucleusWarper, PenaltyProcessor
 from llm.local_streamer import REPLACEMENT, BoundedTextStreamer
 from llm.types import CancelToken, Delta, GenerationRequest
 from tests.local_answers import TIMEOUT_S, Gate, ask, generating, model_of, read
@@ -108,6 +109,16 @@ def test_the_penalties_are_those_of_the_formula() -> None:
     out = PenaltyProcessor(3, presence=0.5, frequency=0.25)(ids, scores)
     assert out.tolist() == [[-1.0, 0, 0, -0.75, 0], [0, 0, 0, 0, -1.25]]
     assert scores.count_nonzero() == 0, "the model's own scores were changed"
+
+
+@pytest.mark.parametrize("top_p", [1e-6, 0.1, 0.5, 0.95, 0.999])
+@pytest.mark.parametrize("spread", [0.01, 1.0, 3.0, 30.0])
+def test_the_nucleus_is_that_of_a_whole_sort(top_p: float, spread: float) -> None:
+    """With a flat distribution the few likeliest don't hold it."""
+    scores = spread * torch.randn(3, 5000, generator=torch.Generator().manual_seed(1))
+    scores[0, 100:] = -torch.inf  # as after a top_k
+    ours = NucleusWarper(top_p)(None, scores)
+    assert torch.equal(ours, TopPLogitsWarper(top_p)(None, scores))
 
 
 # Stop strings
