@@ -7,7 +7,8 @@ On the embedded model, eight questions at the same moment, with the app's defaul
 - **in one batch**: `LocalBackend.stream` in eight `GenerationJob`s. **as threads**: eight threads
   of `model.generate`, which is what each answer by itself comes to. **static batch**: one
   `model.generate` over the eight prompts, padded to the same length, all known beforehand: the most
-  that transformers gives, as nobody may come later, stop, or be shown anything before the end.
+  that transformers gives, as nobody may come later, stop, or be shown anything before the end. The
+  last two sample as transformers does, which looks at the 50 likeliest tokens only unless told.
 - **tok/s** is all answers' tokens over the time from the first question to the last answer's end.
 - **TTFT of the eighth / of the first**: in each round the longest time to the first text over the
   shortest.

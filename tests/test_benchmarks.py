@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.batching import BatchingFigures, batching_section
 from benchmarks.ratios import share
 from benchmarks.store import measure_store, store_section
 
@@ -107,3 +108,25 @@ def test_a_share_is_said_as_a_fraction(ours: float, theirs: float, said: str) ->
 
 def test_a_page_that_never_caught_up_gives_a_bound_only() -> None:
     assert share(1, 40, at_least=True) == "under 1/40 of"
+
+
+def test_batching_is_held_against_its_bars_round_by_round() -> None:
+    figures = BatchingFigures(
+        tokens=48,
+        batch_tokens_per_s=(40.0, 20.0, 60.0),
+        threads_tokens_per_s=(20.0, 10.0, 40.0),
+        static_tokens_per_s=(50.0, 40.0, 60.0),
+        first_ttft_s=(0.5, 1.0, 0.1),
+        last_ttft_s=(0.6, 1.1, 0.4),
+        alone_tokens_per_s=(9.0, 5.0, 10.0),
+        bare_tokens_per_s=(10.0, 5.0, 10.0),
+    )
+    section = batching_section(figures)
+    assert section.title.startswith("8 people at once on the local model, 48 tokens each, 3 rounds")
+    told = {row.figure: (row.values["app"], row.met) for row in section.rows if row.goal}
+    assert told == {
+        "in one batch / as threads": ("2.00 (1.50 to 2.00)", True),
+        "in one batch / static batch": ("0.80 (0.50 to 1.00)", False),
+        "TTFT of the eighth / of the first": ("1.20 (1.10 to 4.00)", True),
+        "one alone / bare": ("1.00 (0.90 to 1.00)", True),
+    }
