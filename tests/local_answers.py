@@ -56,14 +56,14 @@ def begun(
                 yield item
 
 
-def outcome_of(stream: Iterator[Delta | Finish]) -> Outcome:
+def outcome_of(stream: Iterator[Delta | Notice | Finish]) -> Outcome:
     """All that comes of an answer, its failure too."""
     text, end = "", None
     try:
         for item in stream:
             if isinstance(item, Finish):
                 end = item
-            else:
+            elif isinstance(item, Delta):
                 text += item.text
     except LLMError as error:
         return text, error
