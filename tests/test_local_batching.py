@@ -24,6 +24,7 @@ from tests.local_answers import (
     Trouble,
     ask,
     at_once,
+    begun,
     generating,
     model_of,
     outcome_of,
@@ -138,7 +139,7 @@ def test_both_ways_of_answering_say_the_same(
 def test_who_comes_later_begins_while_others_are_answered(
     batched: LocalBackend, passes: Passes
 ) -> None:
-    first = batched.stream(ask(max_tokens=400), CancelToken())
+    first = begun(batched, ask(max_tokens=400))
     next(first)
     text, _ = read(batched, ask("Another", max_tokens=5))
     first.close()
@@ -159,7 +160,7 @@ def test_those_who_ask_at_the_same_moment_are_read_in_one_pass(
 def test_who_reads_slowly_holds_up_nobody(batched: LocalBackend) -> None:
     slow, other = ask("Hello", max_tokens=200), ask("World", max_tokens=200)
     expected = alone(batched, [slow, other])
-    unread = batched.stream(slow, CancelToken())
+    unread = begun(batched, slow)
     first = next(unread)
     assert isinstance(first, Delta)
     assert read(batched, other) == expected[1]
@@ -175,7 +176,7 @@ def test_a_long_prompt_is_read_in_pieces_while_others_are_answered(
     monkeypatch.setattr(batch, "_learn_speed", lambda took_s, read: None)
     monkeypatch.setattr(batch, "_speed", 200.0)  # tokens a second
     passes.counts.clear()
-    short = batched.stream(asked[1], CancelToken())
+    short = begun(batched, asked[1])
     first = next(short)
     assert isinstance(first, Delta)
     assert read(batched, asked[0]) == expected[0]
@@ -195,7 +196,7 @@ def test_a_cancel_in_the_middle_leaves_the_others_as_they_are(batched: LocalBack
     asked = requests(3, sampled=True)
     expected = alone(batched, asked)
     cancel = CancelToken()
-    stopped = batched.stream(ask("Stop me", max_tokens=400), cancel)
+    stopped = begun(batched, ask("Stop me", max_tokens=400), cancel)
     next(stopped)
     others: list[Outcome] = []
 
@@ -223,7 +224,7 @@ def test_a_cancel_while_a_long_prompt_is_read_ends_there(
     passes.counts.clear()
     cancel = CancelToken()
     items: Items = []
-    reader = threading.Thread(target=lambda: items.extend(batched.stream(ask("x" * 380), cancel)))
+    reader = threading.Thread(target=lambda: items.extend(begun(batched, ask("x" * 380), cancel)))
     reader.start()
     assert gate.reached.wait(TIMEOUT_S)
     cancel.cancel()
@@ -237,14 +238,14 @@ def test_a_cancel_while_a_long_prompt_is_read_ends_there(
 
 def test_who_waits_for_a_place_can_leave(batched: LocalBackend) -> None:
     gate = Gate(model_of(batched), at_token=1)
-    running = [batched.stream(ask(max_tokens=400), CancelToken()) for _ in range(4)]
+    running = [begun(batched, ask(max_tokens=400)) for _ in range(4)]
     readers = [threading.Thread(target=next, args=(stream,)) for stream in running]
     for reader in readers:
         reader.start()
     assert gate.reached.wait(TIMEOUT_S)
     cancel = CancelToken()
     items: Items = []
-    fifth = threading.Thread(target=lambda: items.extend(batched.stream(ask(), cancel)))
+    fifth = threading.Thread(target=lambda: items.extend(begun(batched, ask(), cancel)))
     fifth.start()
     cancel.cancel()
     fifth.join(TIMEOUT_S)
@@ -259,7 +260,7 @@ def test_who_waits_for_a_place_can_leave(batched: LocalBackend) -> None:
 def test_a_reader_that_the_garbage_collector_ends_in_the_batchs_own_thread_stops(
     batched: LocalBackend,
 ) -> None:
-    forgotten = batched.stream(ask(max_tokens=400), CancelToken())
+    forgotten = begun(batched, ask(max_tokens=400))
     next(forgotten)
 
     def collect(*_: Any) -> None:
@@ -402,7 +403,7 @@ def test_an_answer_alone_that_fails_keeps_its_text(batched: LocalBackend) -> Non
     request = ask(max_tokens=40)
     whole, _ = read(batched, request)
     Trouble(model_of(batched), RuntimeError("CUDA error"), at_token=20)
-    text, failure = outcome_of(batched.stream(request, CancelToken()))
+    text, failure = outcome_of(begun(batched, request))
     assert isinstance(failure, InternalError)
     assert text
     assert whole.startswith(text)
@@ -501,7 +502,7 @@ def test_closing_in_the_middle_ends_all_and_a_model_that_is_loaded_anew_answers(
     model = weakref.ref(model_of(backend))
     loaded = backend._loaded
     assert loaded is not None
-    streams = [backend.stream(ask(max_tokens=400), CancelToken()) for _ in range(5)]
+    streams = [begun(backend, ask(max_tokens=400)) for _ in range(5)]
     for stream in streams[:3]:
         next(stream)
     backend.close()
@@ -526,7 +527,7 @@ def test_a_batch_that_is_closed_by_itself_ends_its_answers_and_takes_no_more(
     model_of(backend)
     assert backend._loaded is not None
     assert backend._loaded.batch is not None
-    stream = backend.stream(ask(max_tokens=400), CancelToken())
+    stream = begun(backend, ask(max_tokens=400))
     next(stream)
     backend._loaded.batch.close()
     assert generating() == []

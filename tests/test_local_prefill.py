@@ -31,7 +31,7 @@ def test_the_reading_is_told_before_the_first_text_only(shared: LocalBackend) ->
     first = list(takewhile(lambda item: isinstance(item, Notice), items))
     assert first
     assert not [item for item in items[len(first) :] if isinstance(item, Notice)]
-    reasons = [item.reason for item in first if isinstance(item, Notice)]
+    reasons = [item.reason for item in first if isinstance(item, Notice) and item.reason]
     assert {reason and reason.message_id for reason in reasons} == {"notice-reading-part"}
 
 
@@ -60,4 +60,4 @@ def test_a_short_prompt_is_not_told(shared: LocalBackend, monkeypatch: pytest.Mo
     model_of(shared)
     monkeypatch.setattr(prefill_progress, "LONG_S", 600.0)  # however slow this machine is
     items = list(shared.stream(ask(max_tokens=3), CancelToken()))
-    assert not [item for item in items if isinstance(item, Notice)]
+    assert not [item for item in items if isinstance(item, Notice) and item.reason]

@@ -39,7 +39,7 @@ def test_cancelled_while_the_prompt_is_prepared_is_an_abort(
         return encode(*args)
 
     monkeypatch.setattr(llm.local_generation, "encode", cancelled)
-    (end,) = shared.stream(ask(), cancel)
+    (end,) = begun(shared, ask(), cancel)
     assert isinstance(end, Finish)
     assert end.reason == "abort"
     assert end.usage.completion_tokens == 0
