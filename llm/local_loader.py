@@ -21,6 +21,7 @@ from llm.errors import (
     NotAModelError,
     Reason,
 )
+from llm.local_attention import settle_attention
 from llm.local_errors import load_error
 from llm.local_memory import forget_frames
 
@@ -47,6 +48,7 @@ class LoadedModel:
         device: where prompts go.
         context_tokens: the window, prompt and answer together; None where the model has none.
         eos_ids: ids that end an answer.
+        notes: what isn't as the person asked for, though it works; for them to read.
     """
 
     name: str
@@ -55,6 +57,7 @@ class LoadedModel:
     device: Any
     context_tokens: int | None
     eos_ids: tuple[int, ...]
+    notes: tuple[Reason, ...] = ()
 
     def close(self) -> None:
         """Let go of what works with the model, before its memory is given back."""
@@ -93,7 +96,7 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
         "device_map": "auto",
         "use_safetensors": True,  # see `llm.models.WEIGHTS`
     }
-    if options.attn_implementation != "auto":
+    if options.attn_implementation in ("sdpa", "eager"):
         kwargs["attn_implementation"] = options.attn_implementation
     if options.quantization != "none":
         kwargs["quantization_config"] = _bitsandbytes(options.quantization, kwargs["dtype"])
@@ -105,6 +108,7 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
         raise NotAModelError(model=options.model, reason=Reason("reason-weights-missing"))
     _own(model)
     model.eval()
+    attention_note = settle_attention(model, options.attn_implementation)
     return LoadedModel(
         name=name,
         model=model,
@@ -112,6 +116,7 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
         device=model.get_input_embeddings().weight.device,
         context_tokens=_window(model.config, tokenizer),
         eos_ids=_eos_ids(model, tokenizer),
+        notes=tuple(note for note in (attention_note,) if note is not None),
     )
 
 

@@ -161,7 +161,7 @@ class Settings(BaseSettings):
     quantization: Quantization = Field("none", description="bitsandbytes quantization.")
     attn_implementation: Attention = Field(
         "auto",
-        description="transformers' attention; `flash_attention_2` needs flash-attn installed.",
+        description="transformers' attention; `auto` takes flash attention on a GPU where flash-attn is installed.",
     )
     models: Annotated[tuple[LocalModel, ...], NoDecode] = Field(
         (),

@@ -50,6 +50,7 @@ VENDORS: dict[str, set[str]] = {
         "llm/local_sampling.py",
     },
     "transformers": {
+        "llm/local_attention.py",
         "llm/local_convert.py",
         "llm/local_loader.py",
         "llm/local_progress.py",
