@@ -24,6 +24,8 @@ from llm.errors import (
 from llm.local_attention import settle_attention
 from llm.local_errors import load_error
 from llm.local_memory import forget_frames
+from llm.local_packed import pack_model
+from llm.local_sdpa import register_attention
 
 if TYPE_CHECKING:
     from llm.local_backend import LocalOptions
@@ -98,7 +100,7 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     }
     if options.attn_implementation in ("sdpa", "eager"):
         kwargs["attn_implementation"] = options.attn_implementation
-    if options.quantization != "none":
+    if options.quantization in ("8bit", "4bit"):
         kwargs["quantization_config"] = _bitsandbytes(options.quantization, kwargs["dtype"])
     model, info = AutoModelForCausalLM.from_pretrained(
         folder, trust_remote_code=trust, output_loading_info=True, **kwargs
@@ -108,6 +110,10 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
         raise NotAModelError(model=options.model, reason=Reason("reason-weights-missing"))
     _own(model)
     model.eval()
+    register_attention()
+    if options.quantization == "auto" and pack_model(model):
+        # Of a token's time a tenth is what autograd notes, even where it is off.
+        model.generate = torch.inference_mode()(model.generate)
     attention_note = settle_attention(model, options.attn_implementation)
     return LoadedModel(
         name=name,

@@ -47,7 +47,9 @@ VENDORS: dict[str, set[str]] = {
         "llm/local_generation.py",
         "llm/local_loader.py",
         "llm/local_memory.py",
+        "llm/local_packed.py",
         "llm/local_sampling.py",
+        "llm/local_sdpa.py",
     },
     "transformers": {
         "llm/local_attention.py",
@@ -55,6 +57,7 @@ VENDORS: dict[str, set[str]] = {
         "llm/local_loader.py",
         "llm/local_progress.py",
         "llm/local_sampling.py",
+        "llm/local_sdpa.py",
         "llm/local_streamer.py",
     },
     "tokenizers": set(),
