@@ -15,6 +15,7 @@ Imports torch; import this module where a model is loaded, not before.
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,9 @@ MOST_ROWS = 8
 
 MOST_BYTES = 2 << 30
 """Of plain weights, a thousand million parameters: larger models stay as they are."""
+
+SMALL = 2_000_000
+"""Weights of a matrix that one thread multiplies in about 0.1 ms."""
 
 _SAMPLE_ROWS = 16
 # The kernel's own blocks are 64 rows at most; so few at once stay in the CPU's cache.
@@ -118,7 +122,26 @@ def pack_model(model: Any) -> int:
             parent, _, child = name.rpartition(".")
             setattr(model.get_submodule(parent), child, PackedLinear(layer, packed))
             count += 1
+    if count:
+        model.register_forward_pre_hook(_ThreadsByRows(model), with_kwargs=True)
     return count
+
+
+class _ThreadsByRows:
+    """One thread for few rows where the matrices are small: waking another takes longer than they do.
+
+    Thread-safety: OpenMP's number of threads is each calling thread's own.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._all = torch.get_num_threads()
+        sizes = [m.weight.numel() for m in model.modules() if isinstance(m, PackedLinear)]
+        self._few = 1 if statistics.median(sizes) <= SMALL else self._all
+
+    def __call__(self, _model: Any, args: Any, kwargs: Any) -> None:
+        ids = args[0] if args else kwargs.get("input_ids")
+        few = ids is not None and ids.numel() <= MOST_ROWS
+        torch.set_num_threads(self._few if few else self._all)
 
 
 def pack(weight: Any) -> Packed | None:

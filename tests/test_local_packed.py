@@ -137,6 +137,27 @@ def test_a_model_is_packed_layer_by_layer_and_keeps_its_plain_weights(tiny_folde
     assert pack_model(model) == 0, "a packed layer is not packed again"
 
 
+def test_few_rows_take_one_thread_and_a_prompt_all(tiny_folder: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    before = torch.get_num_threads()
+    model = AutoModelForCausalLM.from_pretrained(tiny_folder, dtype=torch.bfloat16).eval()
+    mlp = model.model.layers[0].mlp
+    mlp.up_proj.weight.data = four_bit(*mlp.up_proj.weight.shape)
+    torch.set_num_threads(2)
+    try:
+        pack_model(model)
+        seen: list[int] = []
+        mlp.up_proj.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
+        with torch.inference_mode():
+            for rows in (1, MOST_ROWS, MOST_ROWS + 1, 1):
+                model(input_ids=torch.full((1, rows), 7))
+                model(torch.full((rows, 1), 7))
+        assert seen == [1, 1, 1, 1, 2, 2, 1, 1]
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_float32_models_stay_as_they_are(tiny_folder: Path) -> None:
     from transformers import AutoModelForCausalLM
 
