@@ -15,7 +15,6 @@ Imports torch; import this module where a model is loaded, not before.
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,25 +122,28 @@ def pack_model(model: Any) -> int:
             setattr(model.get_submodule(parent), child, PackedLinear(layer, packed))
             count += 1
     if count:
-        model.register_forward_pre_hook(_ThreadsByRows(model), with_kwargs=True)
+        _use_threads_by_size(model)
     return count
 
 
-class _ThreadsByRows:
-    """One thread for few rows where the matrices are small: waking another takes longer than they do.
+def _use_threads_by_size(model: Any) -> None:
+    """Few rows of small matrices take one thread: waking another takes longer than they do.
 
-    Thread-safety: OpenMP's number of threads is each calling thread's own.
+    OpenMP's number of threads is each calling thread's own, so no other answer is disturbed.
     """
+    all_threads = torch.get_num_threads()
+    large = [m for m in model.modules() if isinstance(m, PackedLinear) and m.weight.numel() > SMALL]
+    if len(large) > 1:  # the head alone doesn't make a model large
+        return
 
-    def __init__(self, model: Any) -> None:
-        self._all = torch.get_num_threads()
-        sizes = [m.weight.numel() for m in model.modules() if isinstance(m, PackedLinear)]
-        self._few = 1 if statistics.median(sizes) <= SMALL else self._all
-
-    def __call__(self, _model: Any, args: Any, kwargs: Any) -> None:
+    def at_start(_model: Any, args: Any, kwargs: Any) -> None:
         ids = args[0] if args else kwargs.get("input_ids")
         few = ids is not None and ids.numel() <= MOST_ROWS
-        torch.set_num_threads(self._few if few else self._all)
+        torch.set_num_threads(1 if few else all_threads)
+
+    model.register_forward_pre_hook(at_start, with_kwargs=True)
+    for layer in large:
+        layer.register_forward_pre_hook(lambda *_: torch.set_num_threads(all_threads))
 
 
 def pack(weight: Any) -> Packed | None:
