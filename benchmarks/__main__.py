@@ -1,12 +1,13 @@
 """Every benchmark, one table, one JSON file.
 
     python -m benchmarks                  # about 40 minutes, on a machine that does nothing else
-    python -m benchmarks --only stream    # or click, memory, history, store, many, local, vllm,
-                                          # people, batching; repeatable
+    python -m benchmarks --only stream    # or click, memory, history, store, many, local, cpu,
+                                          # vllm, people, batching; repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, store.py,
-many.py, local_engine.py, vllm_engine.py, people.py, batching.py. What needs a GPU is a command of its own, gpu.py.
+many.py, local_engine.py, cpu.py, vllm_engine.py, people.py, batching.py. What needs a GPU is a
+command of its own, gpu.py.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
 """
@@ -33,6 +34,7 @@ from playwright.sync_api import Browser
 from benchmarks.batching import batching_section, measure_batching
 from benchmarks.browser_probe import chromium
 from benchmarks.chat_page import APP, SCRIPTS
+from benchmarks.cpu import cpu_section, measure_cpu
 from benchmarks.history import measure_history
 from benchmarks.local_engine import local_section, measure_local
 from benchmarks.many import many_section, measure_many
@@ -60,6 +62,7 @@ class Sizes:
     many: tuple[int, int, int] = (10_000, 100_000, 5)
     local_tokens: int = 64
     local_rounds: int = 16
+    cpu: tuple[int, int, int] = (64, 12, 30)
     people: tuple[tuple[int, ...], int, float] = (COUNTS, 600, 30)
     batching_tokens: int = 48
     batching_rounds: int = 8
@@ -77,6 +80,7 @@ QUICK = Sizes(
     many=(60, 1_100, 2),
     local_tokens=8,
     local_rounds=1,
+    cpu=(8, 1, 1),
     people=((2,), 600, 300),
     batching_tokens=8,
     batching_rounds=1,
@@ -144,6 +148,11 @@ def run_local(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     return [local_section(figures)], [figures]
 
 
+def run_cpu(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = measure_cpu(*sizes.cpu)
+    return [cpu_section(figures)], [figures]
+
+
 def run_people(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     counts, tokens, rate = sizes.people
     figures = [measure_people(count, tokens, rate) for count in counts]
@@ -168,6 +177,7 @@ RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "store": run_store,
     "many": run_many,
     "local": run_local,
+    "cpu": run_cpu,
     "people": run_people,
     "batching": run_batching,
     "vllm": run_vllm,

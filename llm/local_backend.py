@@ -55,7 +55,7 @@ class LocalOptions:
     data_dir: Path
     model: str = EMBEDDED
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
-    quantization: Literal["none", "8bit", "4bit"] = "none"
+    quantization: Literal["auto", "none", "8bit", "4bit"] = "auto"
     attn_implementation: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
     trust_remote_code: bool = False
     threads: int | None = None

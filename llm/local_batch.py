@@ -223,7 +223,7 @@ class Batch:
         """Pass after pass until nobody is left, whatever happens."""
         try:
             self._gather()
-            with torch.no_grad():
+            with torch.inference_mode():
                 while self._let_in():
                     if self._running:
                         self._make_room()

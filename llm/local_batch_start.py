@@ -85,7 +85,7 @@ def _try_out(loaded: LoadedModel, ragged: RaggedModel) -> tuple[int, float]:
     texts = [[(7 + 31 * (n + start)) % size for n in range(_PROMPT)] for start in (0, 40, 80)]
     memories = [KeyValues() for _ in texts]
     halves = [_PROMPT // 2, _PROMPT - 1, _PROMPT]
-    with torch.no_grad():
+    with torch.inference_mode():
         alone = [
             loaded.model(input_ids=torch.tensor([ids], device=loaded.device)).logits[0, -1].float()
             for ids in texts

@@ -19,19 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import Cache
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers import AttentionInterface, Cache
+
+from llm.local_sdpa import attend
 
 _LAYERS = {"full_attention", "sliding_attention"}
 
 # These choose their frequencies by the longest text in the pass: one answer would change another.
 _ROPES_OF_A_PASS = {"dynamic", "longrope"}
-
-# What attention is told in any model, and doesn't matter to one token in eval mode once the keys are
-# its window's. A bias on the scores or a cap on them is not among it.
-_PLAIN = {"dropout", "scaling", "sliding_window", "is_causal", "position_ids", "use_cache"}
-_PLAIN |= {"output_router_logits"}
 
 _running = threading.local()
 """The pass that this thread is in."""
@@ -113,8 +108,7 @@ class RaggedModel:
         self._model = model
         self._device = device
         self._windows = _windows(model)
-        # The answers' own attention is found where transformers looks for its own.
-        ALL_ATTENTION_FUNCTIONS.register("sdpa", _attention)
+        register_attention()
 
     def logits(self, parts: Sequence[Part], wanted: Sequence[int]) -> Any:
         """Read the parts' ids. To be called without gradients.
@@ -148,6 +142,7 @@ class RaggedModel:
                     [ends[number] for number in wanted], device=self._device
                 ),
             )
+            ragged.check()
         finally:
             _running.ragged = None
         return output.logits[0].to(dtype=torch.float32, device=self._device)
@@ -168,6 +163,7 @@ class _RaggedPass(Cache):  # type: ignore[misc]
         self, key_states: Any, value_states: Any, layer_idx: int, *_: Any, **__: Any
     ) -> tuple[Any, Any]:
         """Keep a layer's new keys and values, (1, H, T, D), for the attention that comes next."""
+        self.check()
         self._written, begin = [], 0
         self._window = self._windows[layer_idx]
         for part in self._parts:
@@ -176,6 +172,13 @@ class _RaggedPass(Cache):  # type: ignore[misc]
             self._written.append(part.memory.write(layer_idx, *new))
             begin = end
         return key_states, value_states
+
+    def check(self) -> None:
+        """Raises:
+        RuntimeError: a layer has looked at the tokens of all answers as if they were one text.
+        """
+        if self._written is not None:
+            raise RuntimeError("another attention has taken the batch's place")
 
     def attend(self, module: Any, query: Any, **kwargs: Any) -> Any:
         """Attention of all new tokens, (1, H, T, D), each over its own answer: (1, T, H, D)."""
@@ -188,14 +191,9 @@ class _RaggedPass(Cache):  # type: ignore[misc]
             if self._window is not None and keys.shape[2] > self._window + count - 1:
                 first = keys.shape[2] - (self._window + count - 1)
                 keys, values = keys[:, :, first:], values[:, :, first:]
-            part_query = query[:, :, begin : begin + count]
-            if count == 1 and kwargs.keys() <= _PLAIN:
-                outputs.append(_look_back(part_query, keys, values, kwargs.get("scaling")))
-            else:
-                mask = self._mask(count, keys.shape[2], query.device)
-                outputs.append(
-                    sdpa_attention_forward(module, part_query, keys, values, mask, **kwargs)[0]
-                )
+            own_query = query[:, :, begin : begin + count]
+            mask = self._mask(count, keys.shape[2], query.device)
+            outputs.append(attend(module, own_query, keys, values, mask, **kwargs)[0])
             begin += count
         return torch.cat(outputs, dim=1) if len(outputs) > 1 else outputs[0]
 
@@ -221,28 +219,22 @@ class _RaggedPass(Cache):  # type: ignore[misc]
         return query_length, 0
 
 
-def _look_back(query: Any, keys: Any, values: Any, scale: float | None) -> Any:
-    """Attention of one token, (1, H, 1, D), over keys and values of (1, K, T, D): (1, 1, H, D).
+def register_attention() -> None:
+    """Have every model of this process that computes with `sdpa` do it as here.
 
-    The H / K heads that share keys ask as so many tokens of one head: nothing is copied for them,
-    and on a CPU it takes a third of the time of torch's own way to share (`enable_gqa`).
+    The answers' own attention is found where transformers looks for its own. There is one such
+    place in a process: whatever registers another there has passes mix up their answers.
     """
-    heads, shared = query.shape[1], keys.shape[1]
-    grouped = query.reshape(1, shared, heads // shared, query.shape[3])
-    seen = torch.nn.functional.scaled_dot_product_attention(grouped, keys, values, scale=scale)
-    return seen.reshape(1, 1, heads, values.shape[3])
+    AttentionInterface.register("sdpa", _attention)
 
 
 def _attention(
     module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **kwargs: Any
 ) -> tuple[Any, None]:
-    """transformers' own attention, but for a pass over several answers."""
+    """Attention as ever, but for a pass over several answers."""
     ragged = getattr(_running, "ragged", None)
     if ragged is None:
-        plain: tuple[Any, None] = sdpa_attention_forward(
-            module, query, key, value, attention_mask, **kwargs
-        )
-        return plain
+        return attend(module, query, key, value, attention_mask, **kwargs)
     return ragged.attend(module, query, **kwargs), None
 
 

@@ -87,7 +87,7 @@ class Server(BaseModel):
 
 
 Dtype = Literal["auto", "bfloat16", "float16", "float32"]
-Quantization = Literal["none", "8bit", "4bit"]
+Quantization = Literal["auto", "none", "8bit", "4bit"]
 Attention = Literal["auto", "sdpa", "eager", "flash_attention_2"]
 
 
@@ -158,10 +158,13 @@ class Settings(BaseSettings):
     dtype: Dtype = Field(
         "auto", description="Weights' number type; `auto` picks what the hardware is good at."
     )
-    quantization: Quantization = Field("none", description="bitsandbytes quantization.")
+    quantization: Quantization = Field(
+        "auto",
+        description="`auto` computes on a CPU with the 4-bit or 8-bit numbers that weights from a GGUF file were; `8bit` and `4bit` are bitsandbytes'.",
+    )
     attn_implementation: Attention = Field(
         "auto",
-        description="transformers' attention; `flash_attention_2` needs flash-attn installed.",
+        description="transformers' attention; `auto` takes flash attention on a GPU where flash-attn is installed.",
     )
     models: Annotated[tuple[LocalModel, ...], NoDecode] = Field(
         (),

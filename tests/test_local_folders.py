@@ -123,15 +123,6 @@ def test_a_model_that_brings_code_is_not_run_unless_allowed(
     assert not (tmp_path / "ran").exists()
 
 
-def test_flash_attention_without_its_package_is_told_so(
-    tiny_folder: Path, make_backend: Callable[..., LocalBackend]
-) -> None:
-    backend = make_backend(tiny_folder, attn_implementation="flash_attention_2")
-    with pytest.raises(MissingPackageError) as caught:
-        read(backend, ask())
-    assert caught.value.values == {"package": "flash-attn"}
-
-
 # What the vendors raise
 
 

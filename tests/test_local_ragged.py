@@ -9,12 +9,19 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from llm.errors import ModelError
 from llm.local_backend import LocalBackend
 from llm.local_batch_start import batch_for
 from llm.local_loader import LoadedModel
-from llm.local_ragged import KeyValues, NotBatchableError, Part, RaggedModel
+from llm.local_ragged import (
+    KeyValues,
+    NotBatchableError,
+    Part,
+    RaggedModel,
+    register_attention,
+)
 from tests.local_answers import ask, model_of, read
 
 pytest_plugins = "tests.local_fixtures"
@@ -127,6 +134,29 @@ def test_the_model_by_itself_answers_as_before() -> None:
     memory.capacity = 20
     RaggedModel(model, "cpu").logits([Part(memory, text)], [0])
     assert torch.equal(apart(model, text), before)
+
+
+@torch.no_grad()
+def test_whoever_takes_the_attentions_place_makes_an_error_and_no_mixture(
+    tiny_folder: Path, make_backend: Callable[..., LocalBackend]
+) -> None:
+    model = make("Llama")
+    ragged = RaggedModel(model, "cpu")
+    written = texts(20, 30)
+    memories = [KeyValues() for _ in written]
+    for memory in memories:
+        memory.capacity = 30
+    parts = [Part(memory, text) for memory, text in zip(memories, written, strict=True)]
+    transformers.AttentionInterface.register("sdpa", sdpa_attention_forward)
+    try:
+        with pytest.raises(RuntimeError, match="place"):
+            ragged.logits(parts, [0, 1])
+    finally:
+        register_attention()
+    # A model that is loaded meanwhile takes nobody's place.
+    model_of(make_backend(tiny_folder, batching="off"))
+    for row, text in zip(ragged.logits(parts, [0, 1]), written, strict=True):
+        assert torch.allclose(row, apart(model, text)[-1], atol=2e-4)
 
 
 # What can't be batched

@@ -127,7 +127,7 @@ from llm.local_backend import LocalBackend, LocalOptions
 from llm.types import CancelToken
 from tests.local_answers import ask
 data, tiny, model, dtype = Path(sys.argv[1]), *sys.argv[2:]
-backend = LocalBackend(LocalOptions(data, tiny, dtype=dtype))
+backend = LocalBackend(LocalOptions(data, tiny, dtype=dtype, quantization="none"))
 list(backend.stream(ask("Hello", max_tokens=1), CancelToken()))
 before = psutil.Process().memory_info().rss
 backend.choose(replace(backend.chosen, model=model, name="Measured"))

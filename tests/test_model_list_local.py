@@ -299,7 +299,7 @@ def test_named_models_come_first_each_in_its_own_way_and_are_not_listed_twice(
     embedded, small, hub, missing = models.models()
     assert embedded.options == base
     assert (small.options.quantization, small.options.threads) == ("4bit", 2)
-    assert (hub.options.dtype, hub.options.quantization) == ("float32", "none")
+    assert (hub.options.dtype, hub.options.quantization) == ("float32", "auto")
     assert small.options.attn_implementation == hub.options.attn_implementation == "eager"
     assert [reason(m) for m in (embedded, small, hub, missing)] == [
         *["", "", ""],

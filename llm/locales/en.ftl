@@ -446,6 +446,11 @@ reason-half-downloaded = it is downloaded in part only; loading it fetches the r
 reason-folder-missing = there is no such folder
 reason-conversion-stalled = converting it stood still for { $minutes } minutes and was ended
 reason-template-refuses = the model’s chat template refuses it (“{ $says }”)
+reason-flash-not-installed = flash attention isn’t used, because the package flash-attn isn’t installed
+reason-flash-no-gpu = flash attention isn’t used, because the model doesn’t run on a GPU that has it
+reason-flash-not-supported = flash attention isn’t used, because this type of model can’t use it
+reason-flash-number-type = flash attention isn’t used, because it needs bfloat16 or float16 numbers
+reason-flash-refused = flash attention isn’t used, because it doesn’t work on this GPU
 
 context = Context
 context-exact = Context: { $tokens } of { $window } tokens

@@ -407,6 +407,11 @@ reason-half-downloaded = 只下载了一部分，加载时会下载其余部分
 reason-folder-missing = 没有这个文件夹
 reason-conversion-stalled = 转换过程停滞了 { $minutes } 分钟，已被终止
 reason-template-refuses = 模型的对话模板拒绝了它（“{ $says }”）
+reason-flash-not-installed = 未使用 flash attention：没有安装 flash-attn 包
+reason-flash-no-gpu = 未使用 flash attention：模型不在支持它的 GPU 上运行
+reason-flash-not-supported = 未使用 flash attention：这种类型的模型不支持它
+reason-flash-number-type = 未使用 flash attention：它需要 bfloat16 或 float16 数值类型
+reason-flash-refused = 未使用 flash attention：它无法在这个 GPU 上工作
 
 context = 上下文
 context-exact = 上下文：{ $tokens } / { $window } 个词元
