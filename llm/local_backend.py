@@ -172,6 +172,7 @@ class LocalBackend:
                 elapsed_s=time.monotonic() - self._since,
                 steps=self._steps,
                 batched=self.batched,
+                notes=loaded.notes if (loaded := self._loaded) is not None else (),
                 fetch_bytes=WHEEL_BYTES if self._chosen.model.strip() == EMBEDDED else 0,
                 answering=len(self._answers),
                 notice=self._notice if time.monotonic() - self._noticed_s < NOTICE_S else None,

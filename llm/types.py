@@ -221,6 +221,7 @@ class BackendStatus:
         answering: how many answers are being given, where the backend knows.
         notice: what became of the last wish for another model, where that is worth a sentence.
         batched: a local model gives several answers in one batch.
+        notes: what isn't as settings ask for, though it works.
     """
 
     phase: BackendPhase
@@ -233,6 +234,7 @@ class BackendStatus:
     answering: int = 0
     notice: Reason | None = None
     batched: bool = False
+    notes: tuple[Reason, ...] = ()
 
     @property
     def ready(self) -> bool:

@@ -49,8 +49,7 @@ def test_flash_attention_by_name_falls_back_and_is_said_once(
     with caplog.at_level(logging.WARNING, "llm.local_attention"):
         for _ in range(2):
             assert read(backend, ask(max_tokens=2))[1].reason == "length"
-    assert backend._loaded is not None
-    assert backend._loaded.notes == (Reason("reason-flash-no-gpu"),)
+    assert backend.status().notes == (Reason("reason-flash-no-gpu"),)
     assert model_of(backend).config._attn_implementation == "sdpa"
     assert [r.name for r in caplog.records].count("llm.local_attention") == 1
 
@@ -61,8 +60,7 @@ def test_nothing_is_said_where_nobody_asked_for_it(
 ) -> None:
     backend = make_backend(tiny_folder, attn_implementation=wish)
     read(backend, ask(max_tokens=1))
-    assert backend._loaded is not None
-    assert backend._loaded.notes == ()
+    assert backend.status().notes == ()
 
 
 class OnGpu:

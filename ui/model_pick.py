@@ -58,6 +58,8 @@ def draw_model_pick(
             said_place.caption(say("model-running", answers=status.answering))
         elif status.notice is not None:
             said_place.caption(plain(status.notice.sentence(words())))
+        elif status.ready:
+            said_place.caption(_how_it_answers(status, backend.slots))
         with button_place.container(horizontal=True, gap="small"):
             _draw_buttons(models.get(looked or ""), status)
     return place
@@ -92,11 +94,19 @@ def _drawn() -> object:
         (status.preparing, status.phase in ("draining", "failed", "unloaded")),
         status.answering if asks else None,
         status.notice,
+        (status.batched, status.notes),
         resources.local_models().sizes_are_known,
     )
 
 
 # -- what is said --
+
+
+def _how_it_answers(status: BackendStatus, slots: int) -> str:
+    """How many at once and in which way, and what isn't as the person asked for."""
+    lines = [say("model-batched" if status.batched else "model-side-by-side", slots=slots)]
+    lines += [say("model-note", why=note.sentence(words())) for note in status.notes]
+    return plain(" ".join(lines))
 
 
 def _labels(models: list[ListedModel]) -> dict[str, str]:

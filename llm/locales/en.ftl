@@ -274,6 +274,15 @@ model-running = { $answers ->
     [one] { $answers } answer is running.
    *[other] { $answers } answers are running.
 }
+model-batched = { $slots ->
+    [one] Answers one question at a time.
+   *[other] Answers up to { $slots } questions at once, in one batch.
+}
+model-side-by-side = { $slots ->
+    [one] Answers one question at a time.
+   *[other] Answers up to { $slots } questions at once, side by side.
+}
+model-note = Note: { $why }.
 model-stopped = Loading “{ $model }” was stopped.
 model-went-back = { $why } Back to “{ $back }”.
 sidebar-retry = Try again

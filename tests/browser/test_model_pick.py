@@ -41,6 +41,7 @@ def app(folder: Path, streamlit_server: StartServer, tmp_path: Path) -> str:
             "STEADY_CHAT_DATA_DIR": str(tmp_path),
             "STEADY_CHAT_MODEL": str(folder / "Tiny-A"),
             "STEADY_CHAT_MODEL_FOLDERS": str(folder),
+            "STEADY_CHAT_ATTN_IMPLEMENTATION": "flash_attention_2",
             "STEADY_CHAT_MAX_TOKENS": "5",
             "STEADY_CHAT_TEMPERATURE": "0",
             "HF_HOME": str(tmp_path / "hf"),
@@ -99,6 +100,8 @@ def test_a_model_is_looked_at_and_then_loaded_for_everybody(
 ) -> None:
     one, other = people
     one.is_ready_with("Tiny-A")
+    expect(one.said).to_contain_text("Answers up to 8 questions at once, in one batch.")
+    expect(one.said).to_contain_text("Note: flash attention isn’t used, because the model doesn’t")
     one.look_at("Tiny-B")
     expect(one.said).to_contain_text(re.compile(r"Needs about \d+ MB.*32,768.*it fits", re.S))
     expect(one.said).to_contain_text("Everybody here shares one model; “Tiny-A” leaves memory")
@@ -162,6 +165,8 @@ def test_a_model_that_cannot_be_loaded_is_a_sentence_and_the_one_before_is_back(
 def test_the_list_speaks_chinese(chromium: Browser, app: str, artifacts: Path) -> None:
     person = Person(chromium, app, locale="zh-CN")
     expect(person.state).to_contain_text("就绪", timeout=LIMIT_MS)
+    expect(person.said).to_contain_text("最多同时回答 8 个问题（合为一批）。")
+    expect(person.said).to_contain_text("提示：未使用 flash attention")
     person.look_at("Tiny-B")
     expect(person.said).to_contain_text(re.compile("约需.*放得下.*这里的所有人共用一个模型", re.S))
     person.page.screenshot(path=artifacts / "model-looked-at-zh.png")
