@@ -24,6 +24,13 @@ from llm.types import SamplingParams
 _LIKELIEST = 1024  # tokens that nearly always hold the nucleus
 
 
+GREEDY_BELOW = 1e-5
+"""A lower temperature is 0: dividing by it would make several scores infinite.
+
+Source: vLLM, sampling_params.py, _SAMPLING_EPS.
+"""
+
+
 class PenaltyProcessor:
     """Puts off tokens that the answer has already; those of the prompt don't count.
 
@@ -104,7 +111,8 @@ class NucleusWarper:
         mass = shares.cumsum(-1)
         if (mass[:, -1] < self._top_p).any():
             return self._sorting(input_ids, scores)
-        kept = (mass - shares < self._top_p).sum(-1, keepdim=True)
+        # At least one, also of scores that a penalty made infinite: their shares are no numbers.
+        kept = (mass - shares < self._top_p).sum(-1, keepdim=True).clamp_min(1)
         return scores.masked_fill(scores < likeliest.gather(-1, kept - 1), -torch.inf)
 
 
@@ -122,7 +130,7 @@ def processors(params: SamplingParams, defaults: Any, prompt_tokens: int) -> Any
     if presence or frequency:
         chain.append(PenaltyProcessor(prompt_tokens, presence, frequency))
     temperature = _first(params.temperature, defaults.temperature, 1)
-    if temperature == 0:
+    if temperature < GREEDY_BELOW:
         return chain
     if temperature != 1:
         chain.append(TemperatureLogitsWarper(float(temperature)))

@@ -49,6 +49,11 @@ def test_ends_of_several_ranges_together_give_an_answer(shared: LocalBackend) ->
         assert finish.reason in ("stop", "length"), params
 
 
+def test_hardly_any_temperature_is_greedy(shared: LocalBackend) -> None:
+    greedy, _ = read(shared, ask(max_tokens=TOKENS, temperature=0))
+    assert read(shared, ask(max_tokens=TOKENS, temperature=1e-38, seed=1))[0] == greedy
+
+
 def test_the_most_tokens_that_can_be_asked_for_end_with_the_window(shared: LocalBackend) -> None:
     request = ask(max_tokens=1_000_000)
     window = shared.window_tokens(request)
