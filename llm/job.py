@@ -145,6 +145,7 @@ class GenerationJob:
         self._thinking_from_s: float | None = None
         self._thought_at_s: float | None = None
         self._latest_s = self._created_s
+        self._alive_s = self._created_s
         self._noticed_s = self._created_s
         self._cancelled_s: float | None = None
         self._saved_version = 0
@@ -217,13 +218,13 @@ class GenerationJob:
         """End the job if its backend has fallen silent or doesn't let go after Stop."""
         now = self._clock()
         with self._changed:
-            phase, latest_s, cancelled_s = self._merged().phase, self._latest_s, self._cancelled_s
+            phase, alive_s, cancelled_s = self._merged().phase, self._alive_s, self._cancelled_s
         if phase == "done":
             return
         if cancelled_s is not None:
             if now - cancelled_s > CANCEL_GRACE_S:
                 self._end(Finish("abort"), None)
-        elif phase == "answering" and now - latest_s > self._idle_limit_s:
+        elif phase == "answering" and now - alive_s > self._idle_limit_s:
             self._end(Finish("error"), StalledError(seconds=round(self._idle_limit_s)))
             self._cancel.cancel()
 
@@ -278,6 +279,7 @@ class GenerationJob:
 
     def _notice(self, notice: Notice) -> None:
         with self._changed:
+            self._alive_s = self._clock()
             if self._ending or self._first_s is not None:
                 return
             if notice.reason != self._state.notice:
@@ -296,7 +298,7 @@ class GenerationJob:
             text = self._whole_characters(delta.text)
             if not text:
                 return
-            self._latest_s = now
+            self._latest_s = self._alive_s = now
             if self._first_s is None:
                 self._first_s = now
             (self._text if delta.kind == "text" else self._reasoning).append(text)

@@ -143,7 +143,7 @@ class LocalBackend:
     def batched(self) -> bool:
         """Whether answers are given in one batch; False too while no model is loaded."""
         loaded = self._loaded
-        return loaded is not None and loaded.batch is not None
+        return loaded is not None and loaded.batch is not None and self._phase == "ready"
 
     def window_tokens(self, request: GenerationRequest) -> int | None:
         """The model's window; None while it isn't loaded, or has none."""
@@ -327,13 +327,14 @@ class LocalBackend:
         """The model, which stays as long as this lasts; None while it isn't there to be asked."""
         with self._changed:
             loaded = self._loaded if self._phase == "ready" else None
-            self._users += 1
+            users = int(loaded is not None)  # who gets none keeps nobody waiting
+            self._users += users
         try:
             yield loaded
         finally:
             del loaded
             with self._changed:
-                self._users -= 1
+                self._users -= users
                 self._changed.notify_all()
 
     def _wake(self) -> None:
@@ -415,8 +416,10 @@ class LocalBackend:
         before = steps(target.model) if target is not None else ()
         with self._changed:
             if attempt is self._attempt and self._users:
-                self._enter("draining")
-                self._steps = ("draining", *before)
+                # Where nothing is to come after it, the phase says already what is the matter.
+                if target is not None:
+                    self._enter("draining")
+                    self._steps = ("draining", *before)
                 self._changed.wait_for(
                     lambda: not self._users or attempt is not self._attempt or self._closed
                 )

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ from llm.local_ragged import KeyValues, Part, RaggedModel
 from llm.local_stopping import watching
 from llm.local_streamer import BoundedTextStreamer, GenerationStopped
 from llm.prefill_progress import PrefillProgress
+from llm.types import Notice
 
 MOMENT_S = 0.25
 """How long the reading of prompts may hold up those whose answers are being written, each pass."""
@@ -40,6 +41,9 @@ READING_S = 1.0
 
 GATHERING_S = 0.05
 """How long the first pass waits for others whose prompts are being prepared at this moment."""
+
+REASSURING_S = 5.0
+"""How often the reader of an answer that was put off is told that it goes on."""
 
 ROOM_TOKENS = 256
 """Room is made for so many more tokens at once, or for a quarter of what there is."""
@@ -70,6 +74,8 @@ class BatchedAnswer:
         self.streamer = streamer
         self.memory = KeyValues()
         self.progress: PrefillProgress | None = None
+        self.put_off = False
+        """It had to give up its memory for others once."""
         self.done = False
         """Nothing more is to be computed; its place is given away before the next pass."""
         self.over = threading.Event()
@@ -143,6 +149,7 @@ class Batch:
         self._running: list[BatchedAnswer] = []
         self._most = size
         self._room = 0
+        self._reassured_s = float("-inf")
 
     @contextmanager
     def coming(self) -> Iterator[None]:
@@ -225,6 +232,7 @@ class Batch:
             self._gather()
             with torch.inference_mode():
                 while self._let_in():
+                    self._reassure()
                     if self._running:
                         self._make_room()
                         self._pass()
@@ -235,8 +243,20 @@ class Batch:
                 self._waiting.clear()
                 self._thread = None
             for answer in answers:
-                self._fail(answer, error)
+                with suppress(Exception):  # the others wait too
+                    self._fail(answer, error)
                 answer.over.set()
+
+    def _reassure(self) -> None:
+        """Tell the readers of answers that were put off, now and then, that these go on later."""
+        if time.monotonic() - self._reassured_s < REASSURING_S:
+            return
+        self._reassured_s = time.monotonic()
+        with self._changed:
+            waiting = list(self._waiting)
+        for answer in waiting:
+            if answer.put_off:
+                answer.streamer.notice(Notice())
 
     def _gather(self) -> None:
         """Those who ask at the same moment begin together, each as soon as the other."""
@@ -289,8 +309,8 @@ class Batch:
     def _make_room(self) -> None:
         """Have every answer's next token fit; the youngest give way where memory is short."""
         for answer in list(self._running):
-            if answer.memory.capacity >= len(answer.ids):
-                continue
+            if answer not in self._running or answer.memory.capacity >= len(answer.ids):
+                continue  # put off meanwhile, or with room enough
             more = self._wanted(answer) - answer.memory.capacity
             while self._taken() + more > self._room and len(self._running) > 1:
                 self._put_off()
@@ -300,6 +320,7 @@ class Batch:
     def _put_off(self) -> None:
         """Have the youngest give up its memory; it is read again when there is room."""
         answer = self._running.pop()
+        answer.put_off = True
         answer.memory.forget()
         with self._changed:
             self._waiting.appendleft(answer)
@@ -315,7 +336,7 @@ class Batch:
                 reading.append((answer, min(answer.unread, left)))
                 left -= reading[-1][1]
         parts = [*writing, *reading]
-        began_s = time.monotonic()
+        began_s = time.perf_counter()  # the other clock stands still for 16 ms on Windows
         try:
             self._attempt(parts)
         except GenerationStopped:
@@ -323,13 +344,13 @@ class Batch:
         except BaseException as error:  # noqa: BLE001 - models raise anything
             self._cope(error, parts)
             return
-        self._learn_speed(time.monotonic() - began_s, sum(count for _, count in reading))
+        self._learn_speed(time.perf_counter() - began_s, sum(count for _, count in reading))
 
     def _learn_speed(self, took_s: float, read: int) -> None:
         if not read:
             self._writing_s = took_s
         elif read >= _FEWEST // 2:
-            reading_s = max(took_s - self._writing_s, took_s / 4)
+            reading_s = max(took_s - self._writing_s, took_s / 4, 1e-6)
             self._speed = (self._speed + read / reading_s) / 2
 
     def _attempt(self, parts: Sequence[tuple[BatchedAnswer, int]]) -> None:
@@ -374,6 +395,7 @@ class Batch:
             if token in self._ends or len(answer.ids) >= answer.limit:
                 answer.streamer.end()
                 answer.done = True
+                self._most = min(self.size, self._most + 1)  # where memory had run out before
         except GenerationStopped:
             answer.done = True
         except BaseException as error:  # noqa: BLE001 - its text is no one else's trouble

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -61,17 +60,9 @@ def batch_for(loaded: LoadedModel, size: int) -> Batch | None:
         size=size,
         ends=loaded.eos_ids,
         bytes_per_token=bytes_per_token,
-        free_bytes=partial(_room_bytes, loaded.device, share),
+        free_bytes=lambda: int(free_bytes() * share),
         speed=speed,
     )
-
-
-def _room_bytes(device: Any, share: float) -> int:
-    free = free_bytes()
-    if torch.device(device).type == "cuda":  # torch keeps for itself what was freed in it
-        for gpu in range(torch.cuda.device_count()):
-            free += torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
-    return int(free * share)
 
 
 def _try_out(loaded: LoadedModel, ragged: RaggedModel) -> tuple[int, float]:
@@ -92,10 +83,10 @@ def _try_out(loaded: LoadedModel, ragged: RaggedModel) -> tuple[int, float]:
         ]
         for memory in memories:
             memory.capacity = _PROMPT
-        began_s = time.monotonic()
+        began_s = time.perf_counter()
         firsts = [Part(m, ids[:n]) for m, ids, n in zip(memories, texts, halves, strict=True)]
         last = ragged.logits(firsts, [2])
-        speed = sum(halves) / (time.monotonic() - began_s)
+        speed = sum(halves) / max(time.perf_counter() - began_s, 1e-6)
         for memory, count in zip(memories, halves, strict=True):
             memory.length = count
         rests = [Part(m, ids[m.length :]) for m, ids in zip(memories[:2], texts, strict=False)]

@@ -89,6 +89,8 @@ def generate(
     with batch.coming() if batch else nullcontext():
         inputs = encode(loaded, request)
         prompt_tokens = int(inputs["input_ids"].shape[1])
+        if not prompt_tokens:
+            raise InvalidRequestError(reason=Reason("reason-template-empty"))
         limit = _limit(loaded, prompt_tokens, request.params.max_tokens)
         goes_on = bool((request.start_text or "").strip())
         streamer = BoundedTextStreamer(

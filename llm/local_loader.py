@@ -26,6 +26,7 @@ from llm.local_errors import load_error
 from llm.local_memory import forget_frames
 from llm.local_packed import pack_model
 from llm.local_ragged import register_attention
+from llm.model_facts import WINDOW_NAMES
 
 if TYPE_CHECKING:
     from llm.local_backend import LocalOptions
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 _NO_LIMIT = 10_000_000
 # As torch chose: another model may have had a number of its own.
 _USUAL_THREADS = torch.get_num_threads()
-_WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     if options.quantization == "auto" and pack_model(model):
         # Of a token's time a tenth is what autograd notes, even where it is off.
         model.generate = torch.inference_mode()(model.generate)
-    attention_note = settle_attention(model, options.attn_implementation)
+    attention_note = settle_attention(model, _attention_wish(options))
     return LoadedModel(
         name=name,
         model=model,
@@ -129,6 +129,13 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
         eos_ids=_eos_ids(model, tokenizer),
         notes=tuple(note for note in (attention_note,) if note is not None),
     )
+
+
+def _attention_wish(options: LocalOptions) -> str:
+    """Left to itself, a model that may be batched keeps the attention that batches are made for."""
+    if options.attn_implementation == "auto" and options.batching != "off":
+        return "sdpa"
+    return options.attn_implementation
 
 
 def _own(model: Any) -> None:
@@ -177,7 +184,7 @@ def _bitsandbytes(quantization: str, dtype: Any) -> Any:
 
 def _window(config: Any, tokenizer: Any) -> int | None:
     text_config = config.get_text_config(decoder=True)
-    for name in _WINDOW_NAMES:
+    for name in WINDOW_NAMES:
         value = getattr(text_config, name, None)
         if isinstance(value, int) and value > 0:
             return value

@@ -57,6 +57,8 @@ def free_memory() -> None:
 
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+        if torch.backends.mps.is_available():
+            torch.mps.empty_cache()
 
 
 @contextmanager
@@ -114,7 +116,11 @@ def free_bytes() -> int:
 
             if torch.cuda.is_available():
                 gpus = range(torch.cuda.device_count())
-                return sum(int(torch.cuda.mem_get_info(gpu)[0]) for gpu in gpus)
+                free: int = sum(int(torch.cuda.mem_get_info(gpu)[0]) for gpu in gpus)
+                # torch keeps for itself what was given back within it.
+                for gpu in gpus:
+                    free += torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
+                return free
     available = int(psutil.virtual_memory().available)
     in_group = _free_in_group()
     return available if in_group is None else min(available, in_group)

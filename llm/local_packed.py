@@ -132,7 +132,8 @@ def _use_threads_by_size(model: Any) -> None:
     OpenMP's number of threads is each calling thread's own, so no other answer is disturbed.
     """
     all_threads = torch.get_num_threads()
-    large = [m for m in model.modules() if isinstance(m, PackedLinear) and m.weight.numel() > SMALL]
+    linear = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
+    large = [layer for layer in linear if layer.weight.numel() > SMALL]
     if len(large) > 1:  # the head alone doesn't make a model large
         return
 

@@ -138,9 +138,8 @@ class RaggedModel:
                 position_ids=torch.tensor([places], device=self._device),
                 cache=ragged,
                 use_cache=True,
-                logits_to_keep=torch.tensor(
-                    [ends[number] for number in wanted], device=self._device
-                ),
+                # On no device: the last layer's may be another than the first's.
+                logits_to_keep=torch.tensor([ends[number] for number in wanted]),
             )
             ragged.check()
         finally:
@@ -157,7 +156,7 @@ class _RaggedPass(Cache):  # type: ignore[misc]
         self._windows = windows
         self._written: list[tuple[Any, Any]] | None = None
         self._window: int | None = None
-        self._masks: dict[tuple[int, int, int | None], Any] = {}
+        self._masks: dict[tuple[int, int, int | None, Any], Any] = {}
 
     def update(
         self, key_states: Any, value_states: Any, layer_idx: int, *_: Any, **__: Any
@@ -202,12 +201,13 @@ class _RaggedPass(Cache):  # type: ignore[misc]
         window = self._window
         if count == 1 or (count == keys and (window is None or keys <= window)):
             return None
-        mask = self._masks.get((count, keys, window))
+        kind = count, keys, window, device  # a model's layers may lie on several
+        mask = self._masks.get(kind)
         if mask is None:
             mask = torch.ones(count, keys, dtype=torch.bool, device=device).tril(keys - count)
             if window is not None:
                 mask = mask.triu(keys - count - window + 1)
-            self._masks[count, keys, window] = mask = mask[None, None]
+            self._masks[kind] = mask = mask[None, None]
         return mask
 
     # What transformers asks for where it would make the masks of one text of this pass.

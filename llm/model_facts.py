@@ -16,7 +16,8 @@ from typing import Any
 from llm.errors import Reason
 from llm.gguf_header import GgufDamagedError, read_gguf_header
 
-_WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
+WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
+"""What configs call the window."""
 _MAX_HEADER_BYTES = 200_000_000
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 # Matrices that bitsandbytes leaves as they are: embeddings, and what turns states into logits.
@@ -98,7 +99,7 @@ def facts_of_folder(folder: Path) -> ModelFacts:
         other_weights,
         stored_bytes if method else None,
         method,
-        next((n for name in _WINDOW_NAMES if (n := _whole(text, name))), None),
+        next((n for name in WINDOW_NAMES if (n := _whole(text, name))), None),
         cached,
         sliding,
         _whole(text, "sliding_window") or 0,

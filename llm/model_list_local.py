@@ -1,8 +1,8 @@
 """Which local models there are: those of the settings, in folders, and in the hub's cache.
 
 Looking is done on a thread of its own: a folder may lie on a disk that answers slowly or not at
-all, and a GPU that is asked for the first time takes seconds. Nothing in here raises for what lies in a folder; what can't be used is listed with the reason,
-or left out where it is no model at all.
+all, and a GPU that is asked for the first time takes seconds. Nothing in here raises for what lies
+in a folder; what can't be used is listed with the reason, or left out where it is no model at all.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from llm.local_memory import fixed_number_bytes, free_bytes, native_number_bytes
 from llm.model_facts import ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
 from llm.model_fit import Fit, fit, weights_bytes
 from llm.models import resolve
+from llm.served_values import whole_text
 
 if TYPE_CHECKING:
     from llm.local_backend import LocalBackend, LocalOptions
@@ -65,8 +66,10 @@ class ListedModel:
 
     @property
     def key(self) -> str:
-        """What it is told apart by."""
-        return self.options.name or self.options.model
+        """What it is told apart by: the same files may be named twice, and loaded in two ways."""
+        told = self.options
+        ways = (told.quantization, told.dtype, told.attn_implementation, told.threads)
+        return told.name or "|".join(map(str, (told.model, *ways)))
 
 
 class LocalModelList:
@@ -118,7 +121,10 @@ class LocalModelList:
             fresh_s = FRESH_S if self._room_bytes is not None else SOON_S
             if not self._looking and self._clock() - self._looked_s > fresh_s:
                 self._looking = True
-                threading.Thread(target=self._look, name="list-models", daemon=True).start()
+                try:
+                    threading.Thread(target=self._look, name="list-models", daemon=True).start()
+                except RuntimeError:  # the system gives no thread; the next time
+                    self._looking = False
             return self._models
 
     def wait(self, timeout_s: float) -> bool:
@@ -181,6 +187,8 @@ def list_models(
         model = _named(options)
         if listed.setdefault(model.key, model) is model:
             places.add(_place(options.model))
+    # Its own code is run for models that the operator named, not for any that somebody put there.
+    base = replace(base, trust_remote_code=False)
     found = [*_in_hub_cache(base), *(m for folder in folders for m in _in_folder(folder, base))]
     for model in sorted(found, key=lambda m: (m.options.called.lower(), m.key)):
         place = _place(model.options.model)
@@ -233,7 +241,7 @@ def _in_folder(folder: Path, base: LocalOptions) -> Iterator[ListedModel]:
         here, depth = waiting.pop(0)
         seen += 1
         try:
-            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+            entries = sorted(filter(_speakable, os.scandir(here)), key=lambda entry: entry.name)
         except OSError as error:
             if not depth:
                 reason = "reason-folder-missing" if _is_missing(error) else "reason-file-unreadable"
@@ -254,6 +262,11 @@ def _in_folder(folder: Path, base: LocalOptions) -> Iterator[ListedModel]:
                     waiting.append((Path(entry.path), depth + 1))
             elif entry.name.lower().endswith(".gguf") and not _OTHER_GGUF.search(entry.name):
                 yield _gguf_file(Path(entry.path), replace(base, model=entry.path, name=""))
+
+
+def _speakable(entry: os.DirEntry[str]) -> bool:
+    """Whether its name is text: one of other bytes can't be shown, nor sent to a browser."""
+    return whole_text(entry.name) == entry.name
 
 
 def _is_missing(error: OSError) -> bool:
@@ -320,6 +333,9 @@ def _remembered(path: Path, options: LocalOptions, look: Callable[[], ModelFacts
             known = ListedModel(options, look())
         except NoFactsError as error:
             known = ListedModel(options, trouble=error.reason)
+        except Exception as error:  # noqa: BLE001 - files may hold anything
+            log_fault(log, "A model's files can't be read", error)
+            known = ListedModel(options, trouble=Reason("reason-part-unreadable"))
         if len(_facts) > 2 * MOST:
             _facts.clear()
         _facts[key] = known

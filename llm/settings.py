@@ -164,7 +164,7 @@ class Settings(BaseSettings):
     )
     attn_implementation: Attention = Field(
         "auto",
-        description="transformers' attention; `auto` takes flash attention on a GPU where flash-attn is installed.",
+        description="transformers' attention; `auto` takes flash attention on a GPU where flash-attn is installed and `STEADY_CHAT_BATCHING` is `off`: batches are made for `sdpa`.",
     )
     models: Annotated[tuple[LocalModel, ...], NoDecode] = Field(
         (),

@@ -176,6 +176,8 @@ class Delta:
 class Notice:
     """What goes on before the first text: who is asked, and what is waited for.
 
+    After it, a notice only says that the answer goes on, though nothing new is to be read.
+
     Args:
         reason: a sentence that may use `seconds`, the time since it was said; None where there is
             nothing out of the ordinary.

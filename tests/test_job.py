@@ -704,6 +704,21 @@ def test_silence_after_text_is_ended_by_the_watchdog(bench: Bench) -> None:
     assert stream.closed.wait(PATIENCE_S), "the backend was not told to let go"
 
 
+def test_a_notice_after_text_says_that_it_goes_on(bench: Bench) -> None:
+    stream = bench.start()
+    stream.say("ten tokens")
+    for _ in range(3):
+        bench.clock.advance(59)
+        stream.yield_raw(Notice())
+        bench.job.check_stuck()
+        assert not bench.job.snapshot().done
+    bench.clock.advance(61)
+    bench.job.check_stuck()
+    final = bench.the_one_end()
+    assert isinstance(final.error, StalledError)
+    assert (final.text, final.decode_s) == ("ten tokens", 0)
+
+
 def test_a_long_prefill_is_not_cut_off(bench: Bench) -> None:
     stream = bench.start()
     bench.clock.advance(3600)

@@ -16,7 +16,7 @@ from llm.errors import InternalError, LLMError, MemoryWindowError, OutOfMemoryEr
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.local_batch import Batch
 from llm.local_ragged import Part
-from llm.types import CancelToken, Delta, Finish, GenerationRequest
+from llm.types import CancelToken, Delta, Finish, GenerationRequest, Notice
 from tests.local_answers import (
     TIMEOUT_S,
     Gate,
@@ -470,6 +470,48 @@ def test_where_memory_is_short_the_younger_wait_and_lose_nothing(
     assert at_once(batched, asked) == expected
     assert put_off > 0
     assert most <= 400
+
+
+def test_one_that_gives_way_is_one_and_its_reader_hears_that_it_goes_on(
+    batched: LocalBackend,
+    batch: Batch,
+    room: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import llm.local_batch
+
+    monkeypatch.setattr(llm.local_batch, "ROOM_TOKENS", 20)
+    monkeypatch.setattr(llm.local_batch, "REASSURING_S", 0.0)
+    prompt = batched.count_tokens(ask(), CancelToken())
+    assert prompt is not None
+    # Three begin, and two of them have room for all they say.
+    room(2 * (prompt + 120))
+    asked = [ask(max_tokens=120, seed=seed) for seed in range(3)]
+    sizes: list[int] = []
+    original = batch._put_off
+
+    def counted() -> None:
+        sizes.append(len(batch._running))
+        original()
+
+    monkeypatch.setattr(batch, "_put_off", counted)
+    items: list[list[object]] = [[], [], []]
+
+    def read_all(number: int) -> None:
+        items[number] = list(batched.stream(asked[number], CancelToken()))
+
+    readers = [threading.Thread(target=read_all, args=(number,)) for number in range(3)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(TIMEOUT_S)
+    assert sizes == [3]
+    # Its name comes before all text; what is said after text is that it goes on.
+    reassured = [
+        any(isinstance(item, Notice) for item in each[[*map(type, each)].index(Delta) :])
+        for each in items
+    ]
+    assert sum(reassured) == 1
 
 
 def test_an_idle_batch_holds_no_thread_and_no_memory(

@@ -158,6 +158,30 @@ def test_few_rows_take_one_thread_and_a_prompt_all(tiny_folder: Path) -> None:
         torch.set_num_threads(before)
 
 
+def test_large_matrices_take_all_threads_whether_they_are_packed_or_not(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import AutoModelForCausalLM
+
+    import llm.local_packed
+
+    monkeypatch.setattr(llm.local_packed, "SMALL", 1)
+    before = torch.get_num_threads()
+    model = AutoModelForCausalLM.from_pretrained(tiny_folder, dtype=torch.bfloat16).eval()
+    mlp = model.model.layers[0].mlp
+    mlp.up_proj.weight.data = four_bit(*mlp.up_proj.weight.shape)
+    torch.set_num_threads(2)
+    try:
+        assert pack_model(model) == 1
+        seen: list[int] = []
+        mlp.down_proj.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
+        with torch.inference_mode():
+            model(input_ids=torch.full((1, 1), 7))
+        assert seen == [2]
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_float32_models_stay_as_they_are(tiny_folder: Path) -> None:
     from transformers import AutoModelForCausalLM
 

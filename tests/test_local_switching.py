@@ -426,6 +426,23 @@ def test_a_model_nobody_asks_leaves_memory_and_the_next_question_brings_it_back(
     backend.close()
 
 
+def test_who_looks_at_the_model_as_it_leaves_keeps_nobody_waiting(
+    backend: LocalBackend,
+) -> None:
+    assert answered_by(backend) == "First"
+    with backend._changed:  # the loading thread has to wait until somebody has looked
+        backend.unload()
+        looking = backend._in_use()
+        assert looking.__enter__() is None
+    wait_for(backend, "unloaded")
+    answers: list[str] = []
+    reader = threading.Thread(target=lambda: answers.append(answered_by(backend)), daemon=True)
+    reader.start()
+    reader.join(TIMEOUT_S)
+    assert answers == ["First"]
+    looking.__exit__(None, None, None)
+
+
 def test_a_model_is_not_unloaded_while_it_answers(
     folders: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,43 @@ def found_in(base: LocalOptions, *folders: Path) -> dict[str, ListedModel]:
 
 def reason(model: ListedModel) -> str:
     return model.trouble.message_id if model.trouble else ""
+
+
+def test_a_name_that_is_no_text_and_a_config_of_nonsense_keep_no_other_from_being_listed(
+    base: LocalOptions, tiny_folder: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "models"
+    shutil.copytree(tiny_folder, root / "Good")
+    shutil.copytree(tiny_folder, os.fsdecode(os.fsencode(root) + b"/mod\xe8le"))
+    odd = shutil.copytree(tiny_folder, root / "Odd") / "config.json"
+    odd.write_text(json.dumps({**json.loads(odd.read_text()), "architectures": 5}))
+    found = found_in(base, root)
+    assert {name: reason(model) for name, model in found.items()} == {
+        "Good": "",
+        "Odd": "reason-part-unreadable",
+    }
+
+
+def test_the_code_of_models_that_nobody_named_is_not_run(
+    base: LocalOptions, tiny_folder: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "models"
+    named = replace(base, model=str(shutil.copytree(tiny_folder, root / "Named")))
+    shutil.copytree(tiny_folder, root / "Found")
+    trusted = [replace(options, trust_remote_code=True) for options in (base, named)]
+    listed = list_models(trusted[0], tuple(trusted), (root,))
+    told = {model.options.called: model.options.trust_remote_code for model in listed[1:]}
+    assert told == {"Named": True, "Found": False}
+
+
+def test_the_same_files_named_twice_are_listed_twice_where_they_are_loaded_in_two_ways(
+    base: LocalOptions, tiny_folder: Path
+) -> None:
+    first = replace(base, model=str(tiny_folder))
+    second = replace(first, quantization="4bit")
+    listed = list_models(first, (first, second, first), ())
+    assert [model.options.quantization for model in listed] == [first.quantization, "4bit"]
+    assert len({model.key for model in listed}) == 2
 
 
 def test_model_folders_and_gguf_files_are_found_up_to_three_folders_deep(

@@ -6,6 +6,7 @@ middle of an answer. What the model would take stands below, and a button loads 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import streamlit as st
@@ -112,7 +113,14 @@ def _how_it_answers(status: BackendStatus, slots: int) -> str:
 def _labels(models: list[ListedModel]) -> dict[str, str]:
     """The name first: what is long is cut off. Two of one name are told apart by their folder."""
     names = [model.options.called for model in models]
-    return {model.key: _label(model, names.count(model.options.called)) for model in models}
+    labels = [_label(model, names.count(model.options.called)) for model in models]
+    # Streamlit knows an option by what it shows.
+    again = Counter[str]()
+    for number, label in enumerate(labels):
+        again[label] += 1
+        if again[label] > 1:
+            labels[number] = f"{label} ({again[label]})"
+    return {model.key: label for model, label in zip(models, labels, strict=True)}
 
 
 def _label(model: ListedModel, alike: int) -> str:
@@ -138,11 +146,8 @@ def _label(model: ListedModel, alike: int) -> str:
 
 def _kept_as(model: ListedModel) -> str:
     """How the weights are kept: as settings say, else as the files do; empty for plain numbers."""
-    if model.options.quantization != "none":
-        return {"8bit": "8-bit", "4bit": "4-bit"}.get(
-            model.options.quantization, model.options.quantization
-        )
-    return model.facts.quantization if model.facts else ""
+    wished = {"8bit": "8-bit", "4bit": "4-bit"}.get(model.options.quantization)
+    return wished or (model.facts.quantization if model.facts else "")
 
 
 def _size(count: int) -> str:
@@ -234,7 +239,8 @@ def _load(model: ListedModel, stop_answers: bool) -> None:
 
 def _stop_answers() -> None:
     backend = resources.local_backend()
-    backend.choose(backend.chosen, stop_answers=True)
+    if backend.status().phase == "draining":  # else it would be the next model's answers
+        backend.choose(backend.chosen, stop_answers=True)
 
 
 def _cancel() -> None:

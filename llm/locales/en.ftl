@@ -454,6 +454,7 @@ reason-gguf-split = it is split into several GGUF files; join them first
 reason-half-downloaded = it is downloaded in part only; loading it fetches the rest
 reason-folder-missing = there is no such folder
 reason-conversion-stalled = converting it stood still for { $minutes } minutes and was ended
+reason-template-empty = the model’s chat template makes an empty prompt of it
 reason-template-refuses = the model’s chat template refuses it (“{ $says }”)
 reason-flash-not-installed = flash attention isn’t used, because the package flash-attn isn’t installed
 reason-flash-no-gpu = flash attention isn’t used, because the model doesn’t run on a GPU that has it

@@ -409,6 +409,7 @@ reason-gguf-split = 它被拆分成了多个 GGUF 文件，请先合并
 reason-half-downloaded = 只下载了一部分，加载时会下载其余部分
 reason-folder-missing = 没有这个文件夹
 reason-conversion-stalled = 转换过程停滞了 { $minutes } 分钟，已被终止
+reason-template-empty = 模型的对话模板由它生成了空的提示词
 reason-template-refuses = 模型的对话模板拒绝了它（“{ $says }”）
 reason-flash-not-installed = 未使用 flash attention：没有安装 flash-attn 包
 reason-flash-no-gpu = 未使用 flash attention：模型不在支持它的 GPU 上运行
