@@ -181,7 +181,8 @@ class Settings(BaseSettings):
         description="Minutes without a question until the local model leaves memory; the next question brings it back. Empty keeps it.",
     )
     trust_remote_code: bool = Field(
-        False, description="Whether a model from the hub may run Python code of its own here."
+        False,
+        description="Whether a model that settings name may run Python code of its own here; one that was only found never may.",
     )
     threads: int | None = Field(
         None, ge=1, le=1024, description="CPU threads for the local model; empty lets torch choose."
