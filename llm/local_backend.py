@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_NOTHING_UNDER_WAY = ("idle", "failed", "unloaded")
+"""Phases in which no model is there and none is on its way."""
+
 NOTICE_S = 300.0
 """How long it is told that another model was wanted and isn't there."""
 
@@ -190,7 +193,7 @@ class LocalBackend:
 
     def prepare(self) -> None:
         with self._changed:
-            if not self._closed and self._phase in ("idle", "failed", "unloaded"):
+            if not self._closed and self._phase in _NOTHING_UNDER_WAY:
                 self._aim(self._chosen)
 
     def choose(self, options: LocalOptions, *, stop_answers: bool = False) -> None:
@@ -207,7 +210,7 @@ class LocalBackend:
             if self._closed:
                 return
             answers = list(self._answers) if stop_answers else []
-            if options != self._chosen or self._phase in ("idle", "failed", "unloaded"):
+            if options != self._chosen or self._phase in _NOTHING_UNDER_WAY:
                 self._chosen, self._notice = options, None
                 self._aim(options)
         for answer in answers:
