@@ -1,0 +1,240 @@
+"""What an answer cache keeps, and the protocol of what keeps it.
+
+Frozen values and one protocol; imports nothing heavy and knows no vendor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from llm.types import Delta, Usage
+
+CacheMode = Literal["off", "exact", "similar"]
+"""How far a person lets the cache go."""
+
+MatchKind = Literal["exact", "similar"]
+
+SHARED = "shared"
+"""The scope of what all users of a deployment may be given. A person's own scope never is this."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """All that decides whether two questions may have the same answer.
+
+    Args:
+        digest: of everything, the last user message in its very characters too; hexadecimal.
+        partition: of everything apart from the last user message: similar questions are looked
+            for only within it; hexadecimal.
+        scope: whose answers: `SHARED`, or what stands for one person.
+    """
+
+    digest: str
+    partition: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class CachedAnswer:
+    """An answer that finished by itself, with all that its receipt tells.
+
+    Args:
+        key: what it answers.
+        question: the last user message.
+        pieces: the answer as it arrived.
+        usage: the tokens it took.
+        model: the model's name as a person would say it.
+        server: who was asked, where the backend has several.
+        created_s: when it was finished, seconds since 1970.
+        expires_s: from when on it is not given any more, seconds since 1970.
+        took_s: seconds from the slot to the end; what a hit saves.
+    """
+
+    key: CacheKey
+    question: str
+    pieces: tuple[Delta, ...]
+    usage: Usage
+    model: str
+    server: str
+    created_s: float
+    expires_s: float
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """What a list shows of a kept answer.
+
+    Args:
+        opening: the answer's first characters.
+        chars: the answer's length.
+        size: bytes it takes in the store.
+        used_s: when it was given last, or kept; seconds since 1970.
+        hits: how often it was given.
+    """
+
+    key: CacheKey
+    question: str
+    opening: str
+    chars: int
+    size: int
+    model: str
+    server: str
+    created_s: float
+    expires_s: float
+    used_s: float
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A question that may be similar.
+
+    Args:
+        vector: its embedding, float32 in the machine's order, of length 1.
+        embedding: which model made the vector; those of different models aren't compared.
+    """
+
+    digest: str
+    question: str
+    vector: bytes
+    embedding: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A match that a person called wrong: around this vector more likeness is wanted.
+
+    Args:
+        vector: that of the question whose answer was wrongly given.
+        similarity: of the two questions, -1 to 1.
+    """
+
+    vector: bytes
+    embedding: str
+    similarity: float
+    at_s: float
+
+
+DecisionKind = Literal["exact", "similar", "miss", "refused", "near"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One line of the log that shows what the cache did and why.
+
+    Args:
+        kind: a hit, a miss (nothing there), `refused` (this question is never served), or `near`:
+            something similar was there, and doubt refused it.
+        reason: why it was refused, by a fixed name; empty where nothing was.
+        question: what was asked.
+        other: the similar question; empty where there was none.
+        similarity: -1 to 1; None where none was computed.
+        digest: the entry that was given or nearly given; empty where there was none.
+        saved_tokens, saved_s: what a hit saved.
+        judged: what a person said of it since: None nothing, True the same, False not the same.
+    """
+
+    decision_id: str
+    scope: str
+    at_s: float
+    kind: DecisionKind
+    reason: str = ""
+    question: str = ""
+    other: str = ""
+    similarity: float | None = None
+    digest: str = ""
+    model: str = ""
+    saved_tokens: int = 0
+    saved_s: float = 0.0
+    judged: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTotals:
+    """What a scope's entries come to."""
+
+    entries: int
+    size: int
+
+
+class CacheStoreError(Exception):
+    """The store didn't do it: down, slow, full or damaged. To the cache that is a miss.
+
+    Its text is for the log: no question, no address, no password.
+    """
+
+
+class AnswerStore(Protocol):
+    """Keeps answers, the vectors of their questions, rejections and the log of decisions.
+
+    Every method raises `CacheStoreError` and nothing else, within about 50 ms where the store is
+    slow or down. Thread-safety: every method may be called from any thread, and several processes
+    may use one store at once.
+    """
+
+    def get(self, digest: str, scope: str, now_s: float) -> CachedAnswer | None:
+        """The answer of that digest and that scope; None where there is none or it expired.
+
+        What can't be read any more is taken for not there.
+        """
+        ...
+
+    def put(self, answer: CachedAnswer, vector: bytes = b"", embedding: str = "") -> None:
+        """Keep it, in place of what has its digest; then forget the least recently used over the
+        size cap."""
+        ...
+
+    def used(self, digest: str, now_s: float) -> None:
+        """Note that it was given once more."""
+        ...
+
+    def delete(self, digest: str, scope: str) -> bool:
+        """Forget one answer of this scope; says whether it was there."""
+        ...
+
+    def candidates(self, partition: str, now_s: float) -> Sequence[Candidate]:
+        """The questions of that partition that have a vector and haven't expired."""
+        ...
+
+    def reject(self, partition: str, rejection: Rejection) -> None:
+        """Keep a rejection; the newest 1,000 of a partition."""
+        ...
+
+    def rejections(self, partition: str) -> Sequence[Rejection]:
+        """The partition's rejections."""
+        ...
+
+    def entries(self, scope: str, now_s: float, limit: int, skip: int = 0) -> Sequence[CacheEntry]:
+        """The scope's entries, last used first."""
+        ...
+
+    def totals(self, scope: str, now_s: float) -> CacheTotals:
+        """How many entries a scope has, and their size."""
+        ...
+
+    def clear(self, scope: str, *, model: str | None = None, before_s: float | None = None) -> int:
+        """Forget the scope's entries, or those of one model, or those made before then.
+
+        Returns how many there were. Without `model` and `before_s` the scope's rejections and
+        decisions go too.
+        """
+        ...
+
+    def note(self, decision: Decision) -> None:
+        """Add to the log; the newest 10,000 of a scope are kept."""
+        ...
+
+    def decisions(self, scope: str, limit: int = 10_000) -> Sequence[Decision]:
+        """The scope's log, newest first."""
+        ...
+
+    def judge(self, decision_id: str, scope: str, same: bool) -> None:
+        """Note what a person said of a decision."""
+        ...
+
+    def close(self) -> None:
+        """Free everything. The store is not used again."""
+        ...
