@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -32,6 +32,9 @@ from llm.local_stopping import watching
 from llm.local_streamer import BoundedTextStreamer, GenerationStopped
 from llm.prefill_progress import PrefillProgress
 from llm.types import Notice
+
+if TYPE_CHECKING:
+    from llm.local_sampling import Chooser
 
 MOMENT_S = 0.25
 """How long the reading of prompts may hold up those whose answers are being written, each pass."""
@@ -65,7 +68,7 @@ class BatchedAnswer:
         batch: Batch,
         ids: Sequence[int],
         limit: int,
-        choose: Callable[[Any], Any],
+        choose: Chooser,
         streamer: BoundedTextStreamer,
     ) -> None:
         self.ids = list(ids)
@@ -172,7 +175,7 @@ class Batch:
         self,
         ids: Sequence[int],
         limit: int,
-        choose: Callable[[Any], Any],
+        choose: Chooser,
         streamer: BoundedTextStreamer,
     ) -> BatchedAnswer:
         """Have a prompt answered; the tokens go to the streamer, which must never wait.
@@ -180,7 +183,7 @@ class Batch:
         Args:
             ids: the prompt's.
             limit: tokens that the answer may have.
-            choose: the next token of the answer, a tensor of shape (), from logits of shape (1, V).
+            choose: says the answer's next token.
 
         Raises:
             ShuttingDownError: the batch is closed.
@@ -376,13 +379,19 @@ class Batch:
         with watching(stopped, reached):
             logits = self._model.logits(texts, read or [0])
         chosen: dict[BatchedAnswer, Any] = {}
-        for row, number in enumerate(read):
-            answer = parts[number][0]
-            try:
-                chosen[answer] = answer.choose(logits[row : row + 1])
-            except BaseException as error:  # noqa: BLE001 - its parameters are no one else's trouble
-                self._fail(answer, error)
-        tokens = torch.stack(list(chosen.values())).tolist() if chosen else []
+        try:
+            for row, number in enumerate(read):
+                answer = parts[number][0]
+                try:
+                    chosen[answer] = answer.choose(logits[row : row + 1])
+                except BaseException as error:  # noqa: BLE001 - its parameters are its own trouble
+                    self._fail(answer, error)
+            # A device tells only now of what failed on it.
+            tokens = torch.stack(list(chosen.values())).tolist() if chosen else []
+        except BaseException:
+            for answer in chosen:
+                answer.choose.undo()
+            raise
         for answer, count in parts:
             answer.memory.length += count
         for answer, token in zip(chosen, tokens, strict=True):

@@ -74,6 +74,7 @@ class GumbelSampler:
     def __init__(self, seed: int | None) -> None:
         self._seed = seed
         self._generator: Any = None
+        self._before: Any = None  # the generator's state before the last token
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Scores of shape (B, V) to perturbed scores of the same shape."""
@@ -83,9 +84,15 @@ class GumbelSampler:
                 self._generator.seed()
             else:
                 self._generator.manual_seed(self._seed)
+        self._before = self._generator.get_state()  # 1 µs, and on a GPU the host's own
         noise = torch.empty_like(scores).exponential_(generator=self._generator)
         # A zero would make infinite noise, and NaN where the score is -inf.
         return scores - noise.clamp_min_(torch.finfo(noise.dtype).tiny).log_()
+
+    def undo(self) -> None:
+        """The next token has the noise of the last one again."""
+        if self._before is not None:
+            self._generator.set_state(self._before)
 
 
 class NucleusWarper:
@@ -172,11 +179,13 @@ class Chooser:
         config = generation_config(params, model.generation_config, eos_ids, max_new_tokens)
         config.max_length = self._count + max_new_tokens
         model._prepare_special_tokens(config, True, device=ids.device, batch_size=1)
+        own = processors(params, model.generation_config, self._count)
+        self._samplers = [each for each in own if isinstance(each, GumbelSampler)]  # one at most
         self._processors = model._get_logits_processor(
             config,
             input_ids_seq_length=self._count,
             device=ids.device,
-            logits_processor=processors(params, model.generation_config, self._count),
+            logits_processor=own,
             model_kwargs={},
         )
 
@@ -186,6 +195,12 @@ class Chooser:
         self._ids[0, self._count] = token
         self._count += 1
         return token
+
+    def undo(self) -> None:
+        """Forget the last choice, which nobody has heard of; it will be made again."""
+        self._count -= 1
+        for sampler in self._samplers:
+            sampler.undo()
 
 
 def _first(*values: float | None) -> float:

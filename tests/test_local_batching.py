@@ -295,6 +295,31 @@ def test_a_pass_that_fails_once_in_company_ends_nobody(
     assert in_company >= 5
 
 
+@pytest.mark.parametrize("error", [RuntimeError("CUDA error"), torch.OutOfMemoryError("CUDA")])
+def test_tokens_that_cannot_be_read_from_the_device_are_chosen_again_as_they_were(
+    batched: LocalBackend, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    asked = [
+        ask(max_tokens=40, seed=1, temperature=2),
+        ask(max_tokens=40, temperature=0, frequency_penalty=1),
+        ask(max_tokens=40, temperature=0, repetition_penalty=1.5),
+    ]
+    expected = alone(batched, asked)
+    stack, in_company = torch.stack, 0
+
+    def stacked(tensors: list[Any], *args: Any, **kwargs: Any) -> Any:
+        nonlocal in_company
+        is_read = len(tensors) > 1 and not tensors[0].shape and not tensors[0].is_floating_point()
+        in_company += is_read
+        if is_read and in_company in (1, 9):
+            raise error
+        return stack(tensors, *args, **kwargs)
+
+    monkeypatch.setattr(torch, "stack", stacked)
+    assert at_once(batched, asked) == expected
+    assert in_company >= 9
+
+
 @pytest.mark.parametrize("error", KINDS)
 def test_an_answer_that_the_model_fails_at_ends_alone(
     batched: LocalBackend, batch: Batch, passes: Passes, error: BaseException
