@@ -23,7 +23,7 @@ from llm.fault_log import log_fault
 from llm.local_errors import generate_error, load_error
 from llm.local_memory import forget_frames, free_memory, is_given_back, weights_apart
 from llm.local_ready import BATCHED_SLOTS, PLAIN_SLOTS, get_ready, steps
-from llm.models import EMBEDDED, display_name
+from llm.models import EMBEDDED, display_name, told_name
 from llm.types import (
     BackendPhase,
     BackendStatus,
@@ -84,6 +84,11 @@ class LocalOptions:
     def called(self) -> str:
         """What people call the model."""
         return self.name or display_name(self.model)
+
+    @property
+    def told(self) -> str:
+        """What errors call the model: never where it lies."""
+        return self.name or told_name(self.model)
 
 
 class LocalBackend:
@@ -370,7 +375,7 @@ class LocalBackend:
             self._working = True
         except Exception as error:  # noqa: BLE001 - nothing may leave the waiters waiting
             self._target = None
-            self._fail(load_error(error, self._chosen.model))
+            self._fail(load_error(error, self._chosen.told))
 
     def _enter(self, phase: BackendPhase, progress: float | None = None) -> None:
         if phase != self._phase:
@@ -394,7 +399,7 @@ class LocalBackend:
             log_fault(log, "The loading thread failed", error)
             with self._changed:
                 self._working, self._target = False, None
-                self._fail(load_error(error, self._chosen.model))
+                self._fail(load_error(error, self._chosen.told))
 
     def _bring(self) -> None:
         """Bring what is in memory to what should be there; ends when the two are the same."""
@@ -476,13 +481,17 @@ class LocalBackend:
                 if not attempt.cancelled:
                     self._proven = target
             return
+        # What is kept is for everybody's page: by its name, without where it lies.
+        if "model" in failure.values:
+            failure.values = {**failure.values, "model": target.told}
         # The failure is kept, the model must not be: the next try loads another.
         forget_frames(failure)
         free_memory()
         with self._changed:
             if attempt.cancelled:
                 return
-            log.warning("the model can't be made ready: %s", type(failure).__name__)
+            kind = type(failure).__name__
+            log.warning("the model %s can't be made ready: %s", target.model, kind)
             back = self._proven
             if back is None or back == target:
                 self._target = None

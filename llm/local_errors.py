@@ -76,7 +76,7 @@ def why_it_ended(error: BaseException, model: str) -> LLMError:
 
 
 def load_error(error: BaseException, model: str) -> LLMError:
-    """The error of getting a model ready. Args: model: the spec, as the person wrote it."""
+    """The error of getting a model ready. Args: model: what it is called, or its spec."""
     if isinstance(error, LLMError):
         return error
     if is_out_of_memory(error):

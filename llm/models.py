@@ -61,6 +61,15 @@ def display_name(spec: str) -> str:
     return last[: -len(".gguf")] if last.lower().endswith(".gguf") else last
 
 
+def told_name(spec: str) -> str:
+    """What errors call the model: a hub id as it is, its owner may be wrong; of a path no folder.
+
+    Touches no file and never raises. Where it lies on this machine is for the log.
+    """
+    spec = spec.strip()
+    return spec if _HUB_ID.fullmatch(spec) else display_name(spec)
+
+
 def resolve(spec: str) -> ModelSpec:
     """Say what a spec means. A folder that exists wins over a hub id of the same spelling.
 
@@ -76,7 +85,7 @@ def resolve(spec: str) -> ModelSpec:
         path = Path(spec).expanduser()
         is_folder, is_file = path.is_dir(), path.is_file()
     except (OSError, RuntimeError, ValueError) as error:
-        raise ModelNotFoundError(model=spec) from error
+        raise ModelNotFoundError(model=told_name(spec)) from error
     if is_folder:
         _check_folder(path, spec)
         return ModelSpec("folder", name if spec not in (".", "..") else path.resolve().name, path)
@@ -85,7 +94,7 @@ def resolve(spec: str) -> ModelSpec:
         return ModelSpec("gguf", name, path)
     if _HUB_ID.fullmatch(spec) and not spec.lower().endswith(".gguf"):
         return ModelSpec("hub", name, hub_id=spec)
-    raise ModelNotFoundError(model=spec)
+    raise ModelNotFoundError(model=told_name(spec))
 
 
 def _check_folder(folder: Path, spec: str) -> None:
@@ -116,4 +125,4 @@ def _check_gguf(path: Path, spec: str) -> None:
 
 
 def _no_model(spec: str, reason: str) -> NotAModelError:
-    return NotAModelError(model=spec, reason=Reason(reason))
+    return NotAModelError(model=told_name(spec), reason=Reason(reason))

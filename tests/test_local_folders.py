@@ -21,7 +21,7 @@ from llm.errors import (
     Reason,
     RemoteCodeError,
 )
-from llm.local_backend import LocalBackend
+from llm.local_backend import LocalBackend, LocalOptions
 from llm.local_errors import generate_error, load_error
 from tests.local_answers import ask, cut, read
 from tests.tiny_model import make_tiny_model
@@ -79,7 +79,7 @@ def test_a_damaged_folder_is_told_as_no_model(
     backend = make_backend(broken(tiny_folder, tmp_path / "m", name, change))
     with pytest.raises(NotAModelError) as caught:
         read(backend, ask())
-    assert caught.value.values["model"] == str(tmp_path / "m")
+    assert caught.value.values["model"] == "m"
     assert caught.value.values["reason"]
 
 
@@ -153,6 +153,35 @@ def test_what_goes_wrong_while_loading_has_its_own_sentence(
     mapped = load_error(error, "owner/name")
     assert type(mapped) is kind
     assert str(mapped)
+
+
+@pytest.mark.parametrize(
+    "spec", ["{}/No-Such", "{}/No-Such.gguf", "{}/Empty", "{}/Cut", "~/No-Such"]
+)
+@pytest.mark.parametrize("name", ["", "My model"])
+def test_no_sentence_says_where_a_model_lies_but_the_log_does(
+    tiny_folder: Path,
+    tmp_path: Path,
+    make_backend: Callable[..., LocalBackend],
+    caplog: pytest.LogCaptureFixture,
+    spec: str,
+    name: str,
+) -> None:
+    (tmp_path / "Empty").mkdir()
+    broken(tiny_folder, tmp_path / "Cut", "model.safetensors", cut)
+    spec = spec.format(tmp_path)
+    backend = make_backend(spec, name=name)
+    with pytest.raises(ModelError) as caught:
+        read(backend, ask())
+    told = str(caught.value)
+    assert (name or Path(spec).stem) in told
+    assert str(Path(spec).parent) not in told
+    assert spec in caplog.text
+
+
+def test_a_hub_id_is_told_with_its_owner() -> None:
+    assert LocalOptions(Path(), "owner/name").told == "owner/name"
+    assert LocalOptions(Path(), "owner/name", name="Mine").told == "Mine"
 
 
 def test_an_error_of_the_tree_stays_what_it_is() -> None:

@@ -343,6 +343,8 @@ def test_named_models_come_first_each_in_its_own_way_and_are_not_listed_twice(
         *["", "", ""],
         "error-model-not-found",
     ]
+    assert missing.trouble is not None
+    assert missing.trouble.values == {"model": "model"}, "it says where it looked"
 
 
 def test_looking_never_holds_up_who_asks_and_is_done_once_at_a_time(

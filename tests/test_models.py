@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llm.errors import ModelNotFoundError, NotAModelError
-from llm.models import EMBEDDED_NAME, ModelSpec, display_name, resolve
+from llm.models import EMBEDDED_NAME, ModelSpec, display_name, resolve, told_name
 
 
 def make_folder(folder: Path, config: object = None) -> Path:
@@ -68,7 +68,7 @@ def test_what_is_nowhere_is_not_found(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelNotFoundError) as caught:
         resolve(spec)
-    assert caught.value.values == {"model": spec}
+    assert caught.value.values == {"model": told_name(spec)}
 
 
 def test_a_folder_without_config_is_no_model(tmp_path: Path) -> None:

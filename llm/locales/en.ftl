@@ -14,7 +14,7 @@ error-settings = The setting “{ $setting }” is not right: { $reason }
 error-not-signed-in = You are no longer signed in. Sign in, then try again.
 error-sign-in-provider = The sign-in at { $url } can’t be reached now ({ $kind }). Try again in a moment. If it stays so, whoever runs this app should look at server_metadata_url in .streamlit/secrets.toml.
 error-model = The model “{ $model }” can’t be made ready: { $reason }
-error-model-not-found = There is no model at “{ $model }”. Check the path or the name in STEADY_CHAT_MODEL.
+error-model-not-found = There is no model “{ $model }”. Check its path or name in the settings (STEADY_CHAT_MODEL); the log says where it was looked for.
 error-not-a-model = “{ $model }” is there, but it isn’t a chat model that can be loaded ({ $reason }).
 error-remote-code = The model “{ $model }” wants to run code of its own. If you trust its author, set STEADY_CHAT_TRUST_REMOTE_CODE=true.
 error-no-chat-template = The model “{ $model }” has no chat template, so it can’t be asked in turns. Choose an “instruct” or “chat” variant.

@@ -14,7 +14,7 @@ error-settings = 设置项“{ $setting }”有误：{ $reason }
 error-not-signed-in = 登录已失效。请登录后重试。
 error-sign-in-provider = 目前无法连接登录服务 { $url }（{ $kind }）。请稍后重试；如果一直如此，请应用的管理者检查 .streamlit/secrets.toml 中的 server_metadata_url。
 error-model = 模型“{ $model }”加载失败：{ $reason }
-error-model-not-found = 找不到模型“{ $model }”。请检查 STEADY_CHAT_MODEL 中的路径或名称。
+error-model-not-found = 找不到模型“{ $model }”。请检查设置（STEADY_CHAT_MODEL）中的路径或名称；日志中写明了查找的位置。
 error-not-a-model = 找到了“{ $model }”，但它不是可以加载的对话模型（{ $reason }）。
 error-remote-code = 模型“{ $model }”需要运行它自带的代码。如果您信任它的作者，请设置 STEADY_CHAT_TRUST_REMOTE_CODE=true。
 error-no-chat-template = 模型“{ $model }”没有对话模板，无法进行多轮对话。请改用名称中带“instruct”或“chat”的版本。
