@@ -50,17 +50,34 @@ class GgufDamagedError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Tensor:
+    """One array of weights.
+
+    Args:
+        shape: as the file has it: of a matrix the columns first.
+        kind: its type, such as `Q4_K`; empty if unknown.
+    """
+
+    shape: tuple[int, ...]
+    kind: str
+
+    @property
+    def weights(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
 class GgufHeader:
     """What stands before the weights.
 
     Args:
         values: the metadata that are single values; lists are left out.
-        parameters: name of each tensor to how many weights it has, and whether it is a matrix.
+        tensors: by their names.
         kind: the type in which most of the bytes are kept, such as `Q4_K`; empty if unknown.
     """
 
     values: Mapping[str, Scalar]
-    parameters: Mapping[str, tuple[int, bool]]
+    tensors: Mapping[str, Tensor]
     kind: str
 
     def of_architecture(self, name: str) -> int | None:
@@ -87,35 +104,34 @@ def read_gguf_header(path: Path) -> GgufHeader:
 def _read(file: BinaryIO, size: int) -> GgufHeader:
     if _bytes(file, 4) != _MAGIC or _number(file, "<I") not in _VERSIONS:
         raise GgufDamagedError
-    tensors, entries = _count(file), _count(file)
+    count, entries = _count(file), _count(file)
     values: dict[str, Scalar] = {}
     for _ in range(entries):
         name = _text(file)
         value = _value(file, int(_number(file, "<I")))
         if value is not None:
             values[name] = value
-    parameters: dict[str, tuple[int, bool]] = {}
+    tensors: dict[str, Tensor] = {}
     stored: Counter[str] = Counter()
     end = 0
-    for _ in range(tensors):
+    for _ in range(count):
         name = _text(file)
         dimensions = int(_number(file, "<I"))
         if dimensions > _MAX_DIMENSIONS:
             raise GgufDamagedError
-        shape = [int(_number(file, "<Q")) for _ in range(dimensions)]
+        shape = tuple(int(_number(file, "<Q")) for _ in range(dimensions))
         kind, offset = int(_number(file, "<I")), int(_number(file, "<Q"))
-        weights = math.prod(shape)
         called, block, block_bytes = _TYPES.get(kind, ("", 1, 0))
-        length = weights // block * block_bytes
-        parameters[name] = weights, dimensions > 1
+        tensors[name] = tensor = Tensor(shape, called)
+        length = tensor.weights // block * block_bytes
         stored[called] += length
         end = max(end, offset + length)
     alignment = values.get("general.alignment", _ALIGNMENT)
     step = alignment if isinstance(alignment, int) and alignment > 0 else _ALIGNMENT
     begin = -(-file.tell() // step) * step
-    if not parameters or begin + end > size:
+    if not tensors or begin + end > size:
         raise GgufDamagedError
-    return GgufHeader(values, parameters, stored.most_common(1)[0][0])
+    return GgufHeader(values, tensors, stored.most_common(1)[0][0])
 
 
 def _bytes(file: BinaryIO, length: int) -> bytes:

@@ -107,6 +107,16 @@ def native_number_bytes() -> int | None:
     return None
 
 
+def packs_weights() -> bool:
+    """Whether bf16 models get a packed copy of their weights here; False until it is known."""
+    cpu_packs = getattr(sys.modules.get("llm.local_packed"), "cpu_packs", None)
+    with suppress(Exception):  # half imported, or a driver that has failed
+        import torch
+
+        return bool(cpu_packs and cpu_packs() and not torch.accelerator.is_available())
+    return False
+
+
 def free_bytes() -> int:
     """What is free where a model would go: on the GPUs where there are any, else in main memory."""
     if "torch" in sys.modules:

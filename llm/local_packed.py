@@ -20,6 +20,8 @@ from typing import Any
 
 import torch
 
+from llm.model_fit import MOST_PACKED_BYTES
+
 GROUP = 32
 """Weights that share a scale, in a row."""
 
@@ -30,10 +32,6 @@ with 0.0022. Weights that were not 8-bit numbers are off by 0.0055, by 0.08 as 4
 
 MOST_ROWS = 8
 """Rows up to which the 4-bit kernel is quicker than the plain one; half as many for 8-bit numbers."""
-
-
-MOST_BYTES = 2 << 30
-"""Of plain weights, a thousand million parameters: larger models stay as they are."""
 
 SMALL = 2_000_000
 """Weights of a matrix that one thread multiplies in about 0.1 ms."""
@@ -96,21 +94,24 @@ class PackedLinear(torch.nn.Linear):  # type: ignore[misc]
         return product.view(*shape[:-1], -1)
 
 
+def cpu_packs() -> bool:
+    """Whether this machine's CPU has what packed weights are for."""
+    return bool(torch.backends.cpu.get_cpu_capability() == "AVX512")
+
+
 def pack_model(model: Any) -> int:
     """Pack what can be packed, in place; how many layers that were.
 
     Only on a CPU with AVX-512 and with bf16 weights: there it was measured. With other number types
     PyTorch has no such kernel worth the name. Not with large models: it takes a third to two thirds
-    more memory, which people don't reckon with.
+    more memory, which `llm.model_fit` counts.
 
     Args:
         model: a transformers model in eval mode, loaded and where it will stay.
     """
-    if model.device.type != "cpu" or model.dtype != torch.bfloat16:
+    if model.device.type != "cpu" or model.dtype != torch.bfloat16 or not cpu_packs():
         return 0
-    if torch.backends.cpu.get_cpu_capability() != "AVX512":
-        return 0
-    if model.get_memory_footprint() > MOST_BYTES:
+    if model.get_memory_footprint() > MOST_PACKED_BYTES:
         return 0
     count = 0
     for name, layer in list(model.named_modules()):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from llm.errors import Reason
-from llm.gguf_header import GgufDamagedError, read_gguf_header
+from llm.gguf_header import GgufDamagedError, Tensor, read_gguf_header
 
 WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 """What configs call the window."""
@@ -40,6 +40,8 @@ class ModelFacts:
         context_tokens: the window; None where it isn't told.
         cached_values: numbers that the KV cache keeps for each token, keys and values together.
         sliding_values: the same in layers that look back `sliding_tokens` only.
+        packed_bytes: what a second copy of the weights takes where one is made: packed, as the
+            4-bit and 8-bit numbers that they were made of (`llm.local_packed`).
     """
 
     disk_bytes: int = 0
@@ -51,6 +53,7 @@ class ModelFacts:
     cached_values: int = 0
     sliding_values: int = 0
     sliding_tokens: int = 0
+    packed_bytes: int = 0
 
 
 class NoFactsError(Exception):
@@ -120,11 +123,11 @@ def facts_of_gguf(file: Path) -> ModelFacts:
     except OSError:
         raise NoFactsError("reason-file-unreadable") from None
     matrix_weights = other_weights = 0
-    for name, (weights, matrix) in head.parameters.items():
-        if matrix and not _GGUF_KEPT.search(name.replace("attn_output", "attn")):
-            matrix_weights += weights
+    for name, tensor in head.tensors.items():
+        if len(tensor.shape) > 1 and not _GGUF_KEPT.search(name.replace("attn_output", "attn")):
+            matrix_weights += tensor.weights
         else:
-            other_weights += weights
+            other_weights += tensor.weights
     layers, heads = (head.of_architecture(n) or 0 for n in ("block_count", "attention.head_count"))
     kv_heads = head.of_architecture("attention.head_count_kv") or heads
     width = (head.of_architecture("embedding_length") or 0) // max(1, heads)
@@ -137,7 +140,25 @@ def facts_of_gguf(file: Path) -> ModelFacts:
         quantization=head.kind,
         context_tokens=head.of_architecture("context_length"),
         cached_values=layers * kv_heads * (keys + values),
+        packed_bytes=_packed_bytes(head.tensors),
     )
+
+
+def _packed_bytes(tensors: Mapping[str, Tensor]) -> int:
+    """What `llm.local_packed` makes of them: a layer's 4-bit numbers, two for each 8-bit one, and
+    16 bits of scale and of offset for each 32 numbers.
+
+    The embeddings are a layer too where they also turn states into logits.
+    """
+    tied = "output.weight" not in tensors
+    numbers = 0
+    for name, tensor in tensors.items():
+        planes = {"Q4_1": 1, "Q8_0": 2}.get(tensor.kind, 0)
+        if name.endswith("embd.weight") and not (tied and name == "token_embd.weight"):
+            continue
+        if len(tensor.shape) == 2 and tensor.shape[1] % 16 == 0:
+            numbers += planes * tensor.weights
+    return numbers * (32 // 2 + 4) // 32
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Whether a model fits this machine's memory, and what it would take, before it is loaded.
 
-An estimate: the weights at the number type they get, and the KV cache of one conversation that
-fills the window. What the libraries need beside them is the same for every model, and already
+An estimate: the weights at the number type they get, their packed copy where one is made, and the
+KV cache of one conversation that fills the window. What the libraries need beside them is the same for every model, and already
 taken once one was loaded.
 """
 
@@ -19,6 +19,9 @@ _BYTES_A_WEIGHT = {"8bit": 1.0, "4bit": 0.516}
 """Of what bitsandbytes quantizes. nf4 with double quantization: 4 bits, 8 more for each 64 weights
 and 32 for each 16,384. Source: https://arxiv.org/abs/2305.14314, section 3."""
 
+MOST_PACKED_BYTES = 2 << 30
+"""Of plain weights, a thousand million parameters: of larger models no packed copy is made."""
+
 _USEFUL_TOKENS = 512
 """A window that leaves less is none to talk in."""
 
@@ -28,7 +31,7 @@ class Fit:
     """What a model takes, beside what there is.
 
     Args:
-        weights_bytes: its weights in memory.
+        weights_bytes: its weights in memory, with the packed copy.
         context_bytes: the KV cache of one conversation as long as the window.
         context_tokens: the window; None while it isn't known.
         free_bytes: what is free, were nothing else loaded.
@@ -53,16 +56,20 @@ class Fit:
         return "short" if useful else "no"
 
 
-def weights_bytes(facts: ModelFacts, quantization: str, number_bytes: int) -> int:
+def weights_bytes(
+    facts: ModelFacts, quantization: str, number_bytes: int, *, packs: bool = False
+) -> int:
     """What the weights take.
 
     Args:
         number_bytes: bytes of a plain number, by the number type that is wished.
+        packs: whether a packed copy is made of weights that allow it (`llm.local_packed`).
     """
     if facts.kept_bytes is not None:
         return facts.kept_bytes
     matrix = facts.matrix_weights * _BYTES_A_WEIGHT.get(quantization, number_bytes)
-    return round(matrix) + facts.other_weights * number_bytes
+    plain = round(matrix) + facts.other_weights * number_bytes
+    return plain + (facts.packed_bytes if packs and plain <= MOST_PACKED_BYTES else 0)
 
 
 def context_bytes(facts: ModelFacts, tokens: int, number_bytes: int) -> int:
@@ -71,9 +78,16 @@ def context_bytes(facts: ModelFacts, tokens: int, number_bytes: int) -> int:
     return (facts.cached_values * tokens + sliding) * number_bytes
 
 
-def fit(facts: ModelFacts, quantization: str, number_bytes: int, free_bytes: int) -> Fit:
-    """Hold what a model takes against what is free."""
-    weights = weights_bytes(facts, quantization, number_bytes)
+def fit(
+    facts: ModelFacts,
+    quantization: str,
+    number_bytes: int,
+    free_bytes: int,
+    *,
+    packs: bool = False,
+) -> Fit:
+    """Hold what a model takes against what is free. Args: as those of `weights_bytes`."""
+    weights = weights_bytes(facts, quantization, number_bytes, packs=packs)
     window = facts.context_tokens
     whole = context_bytes(facts, window or 0, number_bytes)
     return Fit(

@@ -21,7 +21,12 @@ from llm.embedded_model import GGUF_BYTES, embedded_path
 from llm.errors import LLMError, Reason
 from llm.fault_log import log_fault
 from llm.local_conversions import folder_for
-from llm.local_memory import fixed_number_bytes, free_bytes, native_number_bytes
+from llm.local_memory import (
+    fixed_number_bytes,
+    free_bytes,
+    native_number_bytes,
+    packs_weights,
+)
 from llm.model_facts import ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
 from llm.model_fit import Fit, fit, weights_bytes
 from llm.models import resolve
@@ -43,7 +48,9 @@ MOST = 200
 """Models that are listed at most."""
 _MOST_FOLDERS = 5_000
 
-_EMBEDDED = ModelFacts(GGUF_BYTES, 106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520)
+_EMBEDDED = ModelFacts(
+    GGUF_BYTES, 106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520, packed_bytes=101_744_640
+)
 """Of the embedded model, before it is fetched."""
 
 _OTHER_GGUF = re.compile(r"mmproj|-0000[2-9]-of-|-000[1-9]\d-of-", re.IGNORECASE)
@@ -103,6 +110,7 @@ class LocalModelList:
         self._looked_s = float("-inf")
         self._models = tuple(ListedModel(options) for options in self._named)
         self._number_bytes: int | None = None  # of a weight of number type `auto`
+        self._packs = False  # whether bf16 models get a packed copy
         self._room_bytes: int | None = None  # what there is while no model is loaded
 
     @classmethod
@@ -142,20 +150,31 @@ class LocalModelList:
         number = fixed_number_bytes(model.options.dtype) or self._number_bytes
         if model.facts is None or number is None:
             return None
-        return weights_bytes(model.facts, model.options.quantization, number)
+        told = model.options
+        return weights_bytes(
+            model.facts, told.quantization, number, packs=self._packed(told, number)
+        )
 
     def fit(self, model: ListedModel) -> Fit | None:
         """Whether the model would fit in place of the one that is loaded; None while unknown."""
         number = fixed_number_bytes(model.options.dtype) or self._number_bytes
         if model.facts is None or number is None or self._room_bytes is None:
             return None
-        return fit(model.facts, model.options.quantization, number, self._room_bytes)
+        told = model.options
+        packs = self._packed(told, number)
+        return fit(model.facts, told.quantization, number, self._room_bytes, packs=packs)
+
+    def _packed(self, options: LocalOptions, number_bytes: int) -> bool:
+        """Whether the model's number type and quantization are those of a packed copy."""
+        is_bf16 = options.dtype == "bfloat16" or (options.dtype == "auto" and number_bytes == 2)
+        return self._packs and is_bf16 and options.quantization == "auto"
 
     def _look(self) -> None:
-        found, number, room = None, None, None
+        found, number, room, packs = None, None, None, False
         try:
             found = list_models(self._base, self._named, self._folders)
             number = native_number_bytes()
+            packs = packs_weights()
             # One that is on its way into memory takes who knows how much of it by now.
             if number is not None and not self._backend.status().preparing:
                 room = free_bytes()
@@ -166,6 +185,7 @@ class LocalModelList:
             if found is not None and found != self._models:
                 self._models = found
             self._number_bytes = number or self._number_bytes
+            self._packs = packs or self._packs
             if room is not None:
                 held = next((m for m in self._models if m.options == holds), None)
                 self._room_bytes = room + (self.weights_bytes(held) or 0 if held else 0)
@@ -223,9 +243,14 @@ def _named(options: LocalOptions) -> ListedModel:
         if source is None:
             return ListedModel(options, _EMBEDDED)
         converted = folder_for(models, spec.name, source)
-        if converted.is_dir():
-            return _model_folder(converted, options)
-        return _gguf_file(source, options)
+        of_file = _gguf_file(source, options)
+        if not converted.is_dir():
+            return of_file
+        model, packed = (
+            _model_folder(converted, options),
+            of_file.facts and of_file.facts.packed_bytes,
+        )
+        return replace(model, facts=model.facts and replace(model.facts, packed_bytes=packed or 0))
     except LLMError as error:
         told = error.values.get("reason")
         return ListedModel(options, trouble=told if isinstance(told, Reason) else error.reason)

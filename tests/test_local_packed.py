@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from llm.gguf_header import Tensor
 from llm.local_backend import LocalBackend
 from llm.local_packed import GROUP, MOST_ROWS, PackedLinear, pack, pack_model
+from llm.model_facts import _packed_bytes
 from tests.local_answers import ask, model_of, read
 
 pytest_plugins = "tests.local_fixtures"
@@ -68,6 +70,16 @@ def test_weights_that_were_whole_numbers_are_recognised(
     found = pack(make())
     assert found is not None
     assert found.planes == planes
+
+
+@pytest.mark.parametrize(("make", "kind"), [(four_bit, "Q4_1"), (eight_bit, "Q8_0")])
+def test_what_packed_weights_take_is_told_from_the_files_head(
+    make: Callable[[], Any], kind: str
+) -> None:
+    found = pack(make())
+    assert found is not None
+    told = _packed_bytes({"output.weight": Tensor((K, N), kind)})
+    assert told == found.codes.nbytes + found.scales.nbytes
 
 
 def test_other_weights_are_left_alone() -> None:

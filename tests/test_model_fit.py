@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from llm.local_packed import cpu_packs
 from llm.model_facts import ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
 from llm.model_fit import context_bytes, fit, weights_bytes
+from llm.model_list_local import _EMBEDDED as EMBEDDED_FACTS
 from tests.model_data import model_data_dir
 from tests.tiny_gguf import write_tiny_gguf
 from tests.tiny_model import make_tiny_model
@@ -116,6 +118,22 @@ def test_without_a_config_there_are_no_facts(tmp_path: Path) -> None:
     assert caught.value.reason.message_id == "reason-no-config"
 
 
+def test_the_packed_copy_is_counted_where_one_is_made_and_not_of_large_models() -> None:
+    small = replace(EIGHT_BILLION, matrix_weights=900_000_000, other_weights=100_000_000)
+    small = replace(small, packed_bytes=600_000_000)
+    assert weights_bytes(small, "auto", 2) == 2_000_000_000
+    assert weights_bytes(small, "auto", 2, packs=True) == 2_600_000_000
+    assert fit(small, "auto", 2, 2_500_000_000, packs=True).fitting_tokens == 0
+    large = replace(EIGHT_BILLION, packed_bytes=5_000_000_000)
+    assert weights_bytes(large, "auto", 2, packs=True) == 16_000_000_000
+
+
+@pytest.mark.model
+def test_what_is_told_of_the_embedded_model_before_it_is_fetched_is_what_its_file_tells() -> None:
+    (file,) = (model_data_dir() / "models").glob("SmolLM2-*.gguf")
+    assert facts_of_gguf(file) == EMBEDDED_FACTS
+
+
 # Against what is measured, each in a process of its own
 
 _MEASURE = """
@@ -126,21 +144,21 @@ import psutil
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.types import CancelToken
 from tests.local_answers import ask
-data, tiny, model, dtype = Path(sys.argv[1]), *sys.argv[2:]
+data, tiny, model, dtype, quantization = Path(sys.argv[1]), *sys.argv[2:]
 backend = LocalBackend(LocalOptions(data, tiny, dtype=dtype, quantization="none"))
 list(backend.stream(ask("Hello", max_tokens=1), CancelToken()))
 before = psutil.Process().memory_info().rss
-backend.choose(replace(backend.chosen, model=model, name="Measured"))
+backend.choose(replace(backend.chosen, model=model, name="Measured", quantization=quantization))
 list(backend.stream(ask("Hello", max_tokens=1), CancelToken()))
 assert backend.status().model == "Measured"
 print(psutil.Process().memory_info().rss - before)
 """
 
 
-def measured(data: Path, tiny: Path, model: str, dtype: str) -> int:
+def measured(data: Path, tiny: Path, model: str, dtype: str, quantization: str) -> int:
     """By how much a process grows that has had a tiny model answer, and then has this one."""
     done = subprocess.run(
-        [sys.executable, "-c", _MEASURE, str(data), str(tiny), model, dtype],
+        [sys.executable, "-c", _MEASURE, str(data), str(tiny), model, dtype, quantization],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,
@@ -150,14 +168,17 @@ def measured(data: Path, tiny: Path, model: str, dtype: str) -> int:
 
 
 @pytest.mark.model
-@pytest.mark.parametrize(("dtype", "number_bytes"), [("bfloat16", 2), ("float32", 4)])
+@pytest.mark.parametrize(
+    ("dtype", "number_bytes", "quantization"),
+    [("bfloat16", 2, "none"), ("bfloat16", 2, "auto"), ("float32", 4, "auto")],
+)
 def test_the_estimate_for_the_embedded_model_is_what_is_measured(
-    tiny: Path, dtype: str, number_bytes: int
+    tiny: Path, dtype: str, number_bytes: int, quantization: str
 ) -> None:
     """Within 10 %, and 64 MB for a tokenizer of 49,000 words."""
-    (folder,) = (f for f in (model_data_dir() / "models").glob("SmolLM2-*-*") if f.is_dir())
-    told = weights_bytes(facts_of_folder(folder), "none", number_bytes)
-    grown = measured(model_data_dir(), tiny, "embedded", dtype)
+    packs = cpu_packs() and (dtype, quantization) == ("bfloat16", "auto")
+    told = weights_bytes(EMBEDDED_FACTS, quantization, number_bytes, packs=packs)
+    grown = measured(model_data_dir(), tiny, "embedded", dtype, quantization)
     assert 0.9 * told <= grown <= 1.1 * told + 64e6
 
 
@@ -165,4 +186,4 @@ def test_the_estimate_for_a_tiny_model_is_next_to_nothing_and_so_is_what_is_meas
     tiny: Path, tmp_path: Path
 ) -> None:
     assert weights_bytes(facts_of_folder(tiny), "none", 4) < 1e6
-    assert measured(tmp_path, tiny, str(tiny), "float32") < 16e6
+    assert measured(tmp_path, tiny, str(tiny), "float32", "none") < 16e6

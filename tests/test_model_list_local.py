@@ -14,6 +14,8 @@ import pytest
 
 from llm import model_list_local
 from llm.local_backend import LocalBackend, LocalOptions
+from llm.local_memory import packs_weights
+from llm.model_facts import ModelFacts
 from llm.model_list_local import ListedModel, LocalModelList, hub_cache, list_models
 from llm.models import EMBEDDED
 from llm.settings import Settings
@@ -391,6 +393,27 @@ def test_what_fits_is_told_for_the_place_of_the_loaded_model(
     assert held.weights_bytes == models.weights_bytes(tiny)
     assert held.free_bytes == 10_000_000 + held.weights_bytes
     assert held.level == "fits"
+
+
+def test_a_packed_copy_is_counted_for_models_that_get_one(
+    tiny_folder: Path, make_backend: Callable[..., LocalBackend]
+) -> None:
+    backend = make_backend(tiny_folder, dtype="bfloat16")
+    models = LocalModelList(backend, backend.chosen)
+    read(backend, ask(max_tokens=1))
+    assert models.wait(TIMEOUT_S)
+    facts = ModelFacts(matrix_weights=1_000_000, packed_bytes=625_000)
+
+    def told(**ways: str) -> int:
+        told = models.weights_bytes(ListedModel(replace(backend.chosen, **ways), facts))  # type: ignore[arg-type]
+        assert told is not None
+        return told
+
+    packed = 625_000 if packs_weights() else 0
+    assert told() == 2_000_000 + packed
+    assert told(quantization="none") == told(dtype="float16") == 2_000_000
+    assert told(dtype="float32") == 4_000_000
+    assert told(quantization="8bit") == 1_000_000
 
 
 def test_what_fits_is_not_told_while_a_model_is_on_its_way_into_memory(
