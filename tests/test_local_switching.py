@@ -160,6 +160,8 @@ def test_running_answers_end_by_the_model_that_began_and_others_wait_for_the_new
     names: list[str] = []
     asked = threading.Thread(target=lambda: names.append(answered_by(backend)))
     asked.start()
+    with backend._changed:
+        assert backend._changed.wait_for(lambda: backend.status().waiting == 1, TIMEOUT_S)
     for first, items in zip(firsts, running, strict=True):
         assert isinstance(first, Delta)
         assert loads.names == ["First"]
@@ -169,6 +171,7 @@ def test_running_answers_end_by_the_model_that_began_and_others_wait_for_the_new
         assert finish.usage.completion_tokens == 200
     asked.join(TIMEOUT_S)
     assert names == ["Second"]
+    assert backend.status().waiting == 0
     assert loads.held == []
 
 

@@ -349,6 +349,21 @@ def test_a_place_goes_down_to_none(office: Office, backend: DrivenBackend) -> No
     assert office.registry.place_of(last) is None
 
 
+def test_those_in_line_are_counted_for_each_backend(office: Office, backend: DrivenBackend) -> None:
+    assert office.registry.waiting(backend) == 0
+    jobs = [office.ask(question) for question in ("a1", "b1", "c1")]
+    with DrivenBackend() as other:
+        jobs.append(office.ask("d1", backend=other))
+        assert office.registry.waiting(backend) == 2
+        assert office.registry.waiting(other) == 0
+        jobs[2].cancel()
+        assert office.registry.waiting(backend) == 1
+        for job in jobs:
+            job.cancel()
+            let_go(job)
+    assert office.registry.waiting(backend) == 0
+
+
 def test_a_job_that_does_not_wait_has_no_place(office: Office, backend: DrivenBackend) -> None:
     running = office.ask("A")
     office.ask("B")

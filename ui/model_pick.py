@@ -55,8 +55,8 @@ def draw_model_pick(
         status = backend.status()
         if looked is not None:
             said_place.caption(_told(models[looked], models.get(chosen), status))
-        elif status.phase == "draining" and status.answering:
-            said_place.caption(say("model-running", answers=status.answering))
+        elif status.phase == "draining" and (affected := _affected(status)):
+            said_place.caption("  \n".join(affected))
         elif status.notice is not None:
             said_place.caption(plain(status.notice.sentence(words())))
         elif status.ready:
@@ -93,7 +93,7 @@ def _drawn() -> object:
         _models(),
         backend.chosen,
         (status.preparing, status.phase in ("draining", "failed", "unloaded")),
-        status.answering if asks else None,
+        (status.answering, _waiting(status)) if asks else None,
         status.notice,
         (status.batched, status.notes),
         resources.local_models().sizes_are_known,
@@ -190,9 +190,23 @@ def _told(model: ListedModel, before: ListedModel | None, status: BackendStatus)
         )
     if before is not None:
         lines.append(say("model-for-all", name=before.options.called))
+    lines += _affected(status)
+    return "  \n".join(plain(line) for line in lines)
+
+
+def _affected(status: BackendStatus) -> list[str]:
+    """Whom another model concerns: who waits is answered by it, who is answered is told last."""
+    lines = []
+    if waiting := _waiting(status):
+        lines.append(say("model-waiting", questions=waiting))
     if status.answering:
         lines.append(say("model-running", answers=status.answering))
-    return "  \n".join(plain(line) for line in lines)
+    return lines
+
+
+def _waiting(status: BackendStatus) -> int:
+    """Questions in line, and those that have a place and wait for a model."""
+    return resources.registry().waiting(resources.local_backend()) + status.waiting
 
 
 # -- what can be done --

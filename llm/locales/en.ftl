@@ -274,6 +274,10 @@ model-running = { $answers ->
     [one] { $answers } answer is running.
    *[other] { $answers } answers are running.
 }
+model-waiting = { $questions ->
+    [one] { $questions } question is waiting; the new model answers it.
+   *[other] { $questions } questions are waiting; the new model answers them.
+}
 model-batched = { $slots ->
     [one] Answers one question at a time.
    *[other] Answers up to { $slots } questions at once, in one batch.

@@ -246,6 +246,7 @@ model-short = 可用 { $free }，放得下约 { $tokens } 个词元以内的对�
 model-no = 可用 { $free }，放不下。
 model-for-all = 这里的所有人共用一个模型；加载它之前会先释放“{ $name }”。
 model-running = 有 { $answers } 个回答正在进行。
+model-waiting = 有 { $questions } 个问题正在等待，将由新模型回答。
 model-batched = 最多同时回答 { $slots } 个问题（合为一批）。
 model-side-by-side = 最多同时回答 { $slots } 个问题（各自生成）。
 model-note = 提示：{ $why }。
