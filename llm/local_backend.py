@@ -11,9 +11,10 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -80,6 +81,12 @@ class LocalOptions:
             batching=settings.batching,
         )
 
+    def named(self, settings: Settings) -> tuple[LocalOptions, ...]:
+        """The other models that settings name; what they leave out is as here."""
+        return tuple(
+            replace(self, **model.model_dump(exclude_none=True)) for model in settings.models
+        )
+
     @property
     def called(self) -> str:
         """What people call the model."""
@@ -102,13 +109,21 @@ class LocalBackend:
         options: the model that is loaded first.
         unload_after_s: without an answer for this long the model leaves memory, and comes back
             with the next question; None keeps it.
+        usual: the model that is loaded where the first one can't be; None for none.
+        keep: told of a model that somebody has chosen, once it is ready.
 
     Thread-safety: every method may be called from any thread. One lock guards the state; it is
     never held while anything slow happens. One thread at a time, `load-model`, brings into memory
     and out of it what the state says should be there, so there is never a second model.
     """
 
-    def __init__(self, options: LocalOptions, unload_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        options: LocalOptions,
+        unload_after_s: float | None = None,
+        usual: LocalOptions | None = None,
+        keep: Callable[[LocalOptions], None] = lambda options: None,
+    ) -> None:
         self._slots = options.slots
         self._unload_after_s = unload_after_s
         self._changed = threading.Condition()
@@ -116,7 +131,9 @@ class LocalBackend:
         self._target: LocalOptions | None = None  # what should be in memory
         self._loaded: LoadedModel | None = None
         self._holds: LocalOptions | None = None  # what is loaded
-        self._proven: LocalOptions | None = None  # what was ready last
+        self._proven = usual  # what was ready last
+        self._picked: LocalOptions | None = None  # what somebody chose, until it is ready
+        self._keep = keep
         self._attempt = CancelToken()  # of bringing the target into memory
         self._working = False  # whether the loading thread is at it
         self._steps = steps(options.model)
@@ -133,8 +150,16 @@ class LocalBackend:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> LocalBackend:
+        from llm.local_choice import keep_choice, kept_choice
+
         minutes = settings.unload_after_min
-        return cls(LocalOptions.from_settings(settings), None if minutes is None else 60 * minutes)
+        usual = LocalOptions.from_settings(settings)
+        return cls(
+            kept_choice(usual, usual.named(settings), settings.model_folders),
+            None if minutes is None else 60 * minutes,
+            usual,
+            partial(keep_choice, usual),
+        )
 
     @property
     def name(self) -> str:
@@ -217,7 +242,7 @@ class LocalBackend:
                 return
             answers = list(self._answers) if stop_answers else []
             if options != self._chosen or self._phase in _NOTHING_UNDER_WAY:
-                self._chosen, self._notice = options, None
+                self._chosen, self._notice, self._picked = options, None, options
                 self._aim(options)
         for answer in answers:
             answer.cancel()
@@ -412,10 +437,16 @@ class LocalBackend:
                         self._used_s = time.monotonic()
                         self._enter("ready")
                         self._watch_idleness()
-                    self._working = False
-                    self._changed.notify_all()
-                    return
-            if self._holds is not None:
+                    picked, self._picked = self._picked, None
+                    if picked is None or picked != target:
+                        self._working = False
+                        self._changed.notify_all()
+                        return
+                else:
+                    picked = None
+            if picked is not None:
+                self._keep(picked)  # it may take a disk's time
+            elif self._holds is not None:
                 self._drain(attempt, target)
             elif target is not None:
                 self._load(target, attempt)

@@ -117,11 +117,7 @@ class LocalModelList:
     def from_settings(
         cls, settings: Settings, backend: LocalBackend, base: LocalOptions
     ) -> LocalModelList:
-        named = []
-        for model in settings.models:
-            own = model.model_dump(exclude_none=True)
-            named.append(replace(base, **own))
-        return cls(backend, base, tuple(named), settings.model_folders)
+        return cls(backend, base, base.named(settings), settings.model_folders)
 
     def models(self) -> tuple[ListedModel, ...]:
         """As they were found last; at first those of the settings, of which nothing is known yet."""
