@@ -5,8 +5,7 @@ safetensors. It runs in a process of its own, which can be killed and whose long
 don't hold up the app. It says how far it is in JSON lines on stdout:
 
     {"progress": 0.5}                         weights converted, 0 to 1
-    {"error": "NotAModelError", "values": …}  the last line of a failure: a leaf of `llm.errors`
-                                              and its values, a reason as {"reason": id, "values": …}
+    {"error": "NotAModelError", "values": …}  the last line of a failure (`llm.child_lines`)
 
 On stderr it says where a failure came from, for the log. It ends itself when its stdin closes: it must not outlive an app that was killed.
 """
@@ -15,16 +14,14 @@ from __future__ import annotations
 
 import errno
 import functools
-import json
 import os
 import shutil
 import sys
-import threading
 import traceback
 from pathlib import Path
 from typing import Any
 
-from llm import errors
+from llm.child_lines import end_with_the_app, say, say_error
 from llm.embedded_model import require_space
 from llm.errors import DiskFullError, LLMError, NotAModelError, OutOfMemoryError, Reason
 from llm.local_conversions import part_of, sign
@@ -127,7 +124,7 @@ def _report_tensors(count: int) -> None:
         nonlocal done
         result = dequantize(data, kind)
         done += 1
-        _say(progress=min(done / count, 1.0))
+        say(progress=min(done / count, 1.0))
         return result
 
     gguf.dequantize = counted
@@ -140,48 +137,18 @@ def _sync(folder: Path) -> None:
             os.fsync(file.fileno())
 
 
-def _say(**line: object) -> None:
-    print(json.dumps(line, default=_reason_as_json), flush=True)
-
-
-def _reason_as_json(value: object) -> dict[str, object]:
-    if isinstance(value, Reason):
-        return {"reason": value.message_id, "values": value.values}
-    raise TypeError(type(value).__name__)
-
-
-def read_error(said: dict[str, Any]) -> LLMError | None:
-    """The error that a line tells of, in the process that reads it."""
-    leaf = getattr(errors, str(said.get("error")), None)
-    if not (isinstance(leaf, type) and issubclass(leaf, LLMError)):
-        return None
-    values = {
-        name: Reason(value["reason"], value["values"]) if isinstance(value, dict) else value
-        for name, value in said["values"].items()
-    }
-    return leaf(**values)
-
-
-def _end_with_parent() -> None:
-    # Not through sys.stdin: its lock, held here, would abort the interpreter's own ending.
-    while os.read(sys.stdin.fileno(), 1):
-        pass
-    os._exit(1)
-
-
 def main(arguments: list[str]) -> int:
     """Convert; the process's exit code. 0 whole, 1 failed and said why, 2 called wrongly."""
     if len(arguments) != 2:
         print("usage: python -m llm.local_convert SOURCE.gguf FOLDER", file=sys.stderr)
         return 2
-    if not sys.stdin.isatty():
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_the_app()
     try:
         convert(Path(arguments[0]), Path(arguments[1]))
     except LLMError as error:
         if error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
-        _say(error=type(error).__name__, values=error.values)
+        say_error(error)
         return 1
     return 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import queue
@@ -13,12 +12,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from llm.child_lines import environment, read_error, read_line
 from llm.embedded_model import FetchStopped, bytes_in
 from llm.errors import LLMError, ModelError, NotAModelError, OutOfMemoryError, Reason
 from llm.local_conversions import part_of
-from llm.local_convert import read_error
 from llm.types import CancelToken
 
 log = logging.getLogger(__name__)
@@ -41,15 +40,13 @@ def run_converter(source: Path, folder: Path, cancel: CancelToken, progress: Pro
         FetchStopped: cancelled.
     """
     command = [sys.executable, "-m", "llm.local_convert"]
-    root = str(Path(__file__).parent.parent)
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     with tempfile.TemporaryFile() as stderr:
         process = subprocess.Popen(
             [*command, str(source.resolve()), str(folder.resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            env=environment(),
         )
         forget = cancel.on_cancel(process.kill)
         try:
@@ -101,7 +98,7 @@ def _follow(
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_EXIT_S)
             return failure
-        said = _parse(line)
+        said = read_line(line)
         if "progress" in said:
             progress(said["progress"])
         failure = read_error(said) or failure
@@ -112,14 +109,6 @@ def _read(stdout: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
         for line in stdout:
             lines.put(line)
     lines.put(None)
-
-
-def _parse(line: bytes) -> dict[str, Any]:
-    try:
-        said = json.loads(line)
-    except ValueError:  # a library printed something
-        return {}
-    return said if isinstance(said, dict) else {}
 
 
 def _tail(stderr: IO[bytes]) -> str:

@@ -2,49 +2,60 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
+from llm.child_lines import environment, read_error, read_line
 from llm.embedded_model import FetchStopped
-from llm.local_errors import load_error
+from llm.errors import HubDownloadError
 from llm.models import WEIGHTS
 from llm.types import CancelToken
 
 _FILES = [*WEIGHTS, "*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
+_TIDY_S = 5.0
+"""How long a download that is cancelled may take to remove what it had half of."""
 
 
 def from_hub(hub_id: str, trust_remote_code: bool, cancel: CancelToken) -> Path:
-    """The folder of a model, downloaded unless it is there.
+    """The folder of a model, downloaded unless it is there. A cancel ends the download.
 
     Raises:
         LLMError: why it can't be had.
-        FetchStopped: cancelled. The download itself can't be ended: it goes on, on a thread that
-            doesn't hold up the app's end, and what it brings lies in the hub's cache next time.
+        FetchStopped: cancelled.
     """
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.utils.tqdm import disable_progress_bars
-
-    disable_progress_bars()
     files = [*_FILES, *(["*.py"] if trust_remote_code else [])]
-    over = threading.Event()
-    outcome: list[Path | BaseException] = []
+    process = subprocess.Popen(
+        [sys.executable, "-m", "llm.local_hub_download", hub_id, *files],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+    )
+    stdin = process.stdin
+    assert stdin is not None
+    assert process.stdout is not None
+    impatient = threading.Timer(_TIDY_S, process.kill)
+    impatient.daemon = True
 
-    def download() -> None:
-        try:
-            outcome.append(Path(snapshot_download(hub_id, allow_patterns=files)))
-        except BaseException as error:  # noqa: BLE001 - raised by the waiting thread
-            outcome.append(error)
-        finally:
-            over.set()
+    def stop() -> None:
+        stdin.close()
+        impatient.start()
 
-    threading.Thread(target=download, name="hub-download", daemon=True).start()
-    forget = cancel.on_cancel(over.set)
+    forget = cancel.on_cancel(stop)
+    said: dict[str, object] = {}
     try:
-        over.wait()
+        with process.stdout:
+            for line in process.stdout:
+                said = read_line(line) or said
     finally:
         forget()
-    if not outcome:
+        impatient.cancel()
+        stdin.close()
+        process.kill()  # it has said all, or closed its stdout as it ended
+        process.wait()
+    if cancel.cancelled:
         raise FetchStopped
-    if isinstance(outcome[0], BaseException):
-        raise load_error(outcome[0], hub_id) from outcome[0]
-    return outcome[0]
+    if "folder" in said:
+        return Path(str(said["folder"]))
+    raise read_error(said) or HubDownloadError(model=hub_id)

@@ -67,7 +67,7 @@ VENDORS: dict[str, set[str]] = {
     "tokenizers": set(),
     "gguf": {"llm/local_convert.py"},
     "bitsandbytes": {"llm/local_loader.py"},
-    "huggingface_hub": {"llm/local_hub.py"},
+    "huggingface_hub": {"llm/local_hub_download.py"},
     "jinja2": {"llm/local_generation.py"},
     "psutil": {"llm/local_memory.py"},
     "starlette": {"ui/paint_probe.py"},

@@ -1,9 +1,10 @@
+"""A model of the hub: what is brought, and that a cancel ends it."""
+
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,36 +12,66 @@ from llm.embedded_model import FetchStopped
 from llm.errors import HubDownloadError
 from llm.local_backend import LocalBackend
 from llm.local_hub import from_hub
-from llm.models import WEIGHTS
 from llm.types import CancelToken
+from tests.fake_hub import FakeHub
 from tests.local_answers import TIMEOUT_S, ask, read
 
 pytest_plugins = "tests.local_fixtures"
 pytestmark = pytest.mark.usefixtures("no_generating_thread_is_left")
 
+FILES = {
+    "config.json": b"{}",
+    "model.safetensors": b"weights " * 50_000,
+    "pytorch_model.bin": b"pickles",
+    "modeling_own.py": b"code",
+    "README.md": b"words",
+}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for variable in ("HF_HUB_OFFLINE", "HF_TOKEN"):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path / "hub"
+
+
+@pytest.fixture
+def hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    with FakeHub(FILES).running() as running:
+        monkeypatch.setenv("HF_ENDPOINT", running.url)
+        yield running
+
 
 def test_a_hub_that_cannot_be_reached_is_a_failed_download(
-    make_backend: Callable[..., LocalBackend], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make_backend: Callable[..., LocalBackend], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    with pytest.raises(HubDownloadError):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(HubDownloadError) as caught:
         read(make_backend("nobody/nothing"), ask())
+    assert caught.value.values == {"model": "nobody/nothing"}
 
 
-def test_waiting_for_a_download_ends_when_it_is_cancelled(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("trust", [False, True])
+def test_the_weights_that_are_downloaded_are_those_that_are_loaded_and_code_only_if_trusted(
+    hub: FakeHub, cache: Path, trust: bool
 ) -> None:
-    asked, release = threading.Event(), threading.Event()
+    folder = from_hub("owner/name", trust, CancelToken())
+    assert folder.is_relative_to(cache)
+    expected = {"config.json", "model.safetensors", *(["modeling_own.py"] if trust else [])}
+    assert set(hub.sent) == {path.name for path in folder.iterdir()} == expected
+    assert (folder / "model.safetensors").read_bytes() == FILES["model.safetensors"]
+    hub.sent.clear()
+    assert from_hub("owner/name", trust, CancelToken()) == folder
+    assert hub.sent == [], "what is there is brought again"
 
-    def endless(*_: Any, **__: Any) -> str:
-        asked.set()
-        assert release.wait(TIMEOUT_S)
-        return str(tmp_path)
 
-    monkeypatch.setattr("huggingface_hub.snapshot_download", endless)
+def test_a_cancel_ends_the_download_and_leaves_nothing_half(hub: FakeHub, cache: Path) -> None:
+    hub.endless = "model.safetensors"
+    (cache / "models--owner--name" / "blobs").mkdir(parents=True)
+    of_another = cache / "models--owner--name" / "blobs" / "b.1234abcd.incomplete"
+    of_another.write_bytes(b"half")
     cancel = CancelToken()
     outcome: list[str] = []
 
@@ -52,25 +83,21 @@ def test_waiting_for_a_download_ends_when_it_is_cancelled(
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert asked.wait(TIMEOUT_S)
+    assert hub.half_sent.wait(TIMEOUT_S)
+    assert not hub.client_gone.is_set()
     cancel.cancel()
+    assert hub.client_gone.wait(TIMEOUT_S)
     thread.join(TIMEOUT_S)
     assert outcome == ["stopped"]
-    release.set()
+    assert list(cache.rglob("*.incomplete")) == [of_another]
+    hub.endless = ""
+    folder = from_hub("owner/name", False, CancelToken())
+    assert (folder / "model.safetensors").read_bytes() == FILES["model.safetensors"]
 
 
-@pytest.mark.parametrize("trust", [False, True])
-def test_the_weights_that_are_downloaded_are_those_that_are_loaded_and_code_only_if_trusted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trust: bool
-) -> None:
-    asked: list[str] = []
-
-    def download(_: str, allow_patterns: list[str]) -> str:
-        asked.extend(allow_patterns)
-        return str(tmp_path)
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    assert from_hub("owner/name", trust, CancelToken()) == tmp_path
-    assert set(WEIGHTS) <= set(asked)
-    assert "*.bin" not in asked
-    assert ("*.py" in asked) == trust
+def test_what_was_cancelled_before_it_began_is_not_downloaded(hub: FakeHub) -> None:
+    cancel = CancelToken()
+    cancel.cancel()
+    with pytest.raises(FetchStopped):
+        from_hub("owner/name", False, cancel)
+    assert "model.safetensors" not in hub.sent
