@@ -155,7 +155,12 @@ class LocalBackend:
         minutes = settings.unload_after_min
         usual = LocalOptions.from_settings(settings)
         return cls(
-            kept_choice(usual, usual.named(settings), settings.model_folders),
+            kept_choice(
+                usual,
+                usual.named(settings),
+                settings.model_folders,
+                with_hub_cache=settings.list_hub_cache,
+            ),
             None if minutes is None else 60 * minutes,
             usual,
             partial(keep_choice, usual),

@@ -44,7 +44,11 @@ def keep_choice(usual: LocalOptions, chosen: LocalOptions) -> None:
 
 
 def kept_choice(
-    usual: LocalOptions, named: tuple[LocalOptions, ...], folders: tuple[Path, ...]
+    usual: LocalOptions,
+    named: tuple[LocalOptions, ...],
+    folders: tuple[Path, ...],
+    *,
+    with_hub_cache: bool = True,
 ) -> LocalOptions:
     """The model to begin with: the one that was chosen, where settings still offer just it.
 
@@ -52,6 +56,7 @@ def kept_choice(
         usual: the model of the settings.
         named: the others that they name.
         folders: where they have models looked for.
+        with_hub_cache: whether the hub's cache is another such place.
     """
     try:
         kept = json.loads((usual.data_dir / _FILE).read_text(encoding="utf-8"))
@@ -59,7 +64,7 @@ def kept_choice(
             return usual
         chosen = kept["chosen"]
         found = replace(usual, model=str(chosen["model"]), name="", trust_remote_code=False)
-        offered = [*named, *([found] if _is_found(found.model, folders) else [])]
+        offered = [*named, *([found] if _is_found(found.model, folders, with_hub_cache) else [])]
         return next((options for options in offered if _told(options) == chosen), usual)
     except (OSError, ValueError, KeyError, TypeError):
         return usual
@@ -69,12 +74,14 @@ def _told(options: LocalOptions) -> dict[str, Any]:
     return {name: value for name, value in asdict(options).items() if name != "data_dir"}
 
 
-def _is_found(model: str, folders: tuple[Path, ...]) -> bool:
+def _is_found(model: str, folders: tuple[Path, ...], with_hub_cache: bool) -> bool:
     """Whether it is still where models are looked for."""
     try:
         spec = resolve(model)
     except LLMError:
         return False
     if spec.hub_id is not None:
-        return (hub_cache() / f"models--{spec.hub_id.replace('/', '--')}").is_dir()
+        return (
+            with_hub_cache and (hub_cache() / f"models--{spec.hub_id.replace('/', '--')}").is_dir()
+        )
     return any(Path(model).is_relative_to(folder.expanduser()) for folder in folders)

@@ -87,6 +87,7 @@ class LocalModelList:
         base: how models are loaded where nothing else is said; also the first one.
         named: the others that settings name.
         folders: where models are looked for.
+        with_hub_cache: whether the hub's cache is another such place.
 
     Thread-safety: every method may be called from any thread; none waits for a disk.
     """
@@ -97,12 +98,14 @@ class LocalModelList:
         base: LocalOptions,
         named: tuple[LocalOptions, ...] = (),
         folders: tuple[Path, ...] = (),
+        with_hub_cache: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._backend = backend
         self._base = base
         self._named = (base, *named)
         self._folders = folders
+        self._with_hub_cache = with_hub_cache
         self._clock = clock
         self._lock = threading.Lock()
         self._looked = threading.Event()
@@ -117,7 +120,8 @@ class LocalModelList:
     def from_settings(
         cls, settings: Settings, backend: LocalBackend, base: LocalOptions
     ) -> LocalModelList:
-        return cls(backend, base, base.named(settings), settings.model_folders)
+        named, folders = base.named(settings), settings.model_folders
+        return cls(backend, base, named, folders, settings.list_hub_cache)
 
     def models(self) -> tuple[ListedModel, ...]:
         """As they were found last; at first those of the settings, of which nothing is known yet."""
@@ -168,7 +172,9 @@ class LocalModelList:
     def _look(self) -> None:
         found, number, room, packs = None, None, None, False
         try:
-            found = list_models(self._base, self._named, self._folders)
+            found = list_models(
+                self._base, self._named, self._folders, with_hub_cache=self._with_hub_cache
+            )
             number = native_number_bytes()
             packs = packs_weights()
             # One that is on its way into memory takes who knows how much of it by now.
@@ -190,7 +196,11 @@ class LocalModelList:
 
 
 def list_models(
-    base: LocalOptions, named: tuple[LocalOptions, ...], folders: tuple[Path, ...]
+    base: LocalOptions,
+    named: tuple[LocalOptions, ...],
+    folders: tuple[Path, ...],
+    *,
+    with_hub_cache: bool = True,
 ) -> tuple[ListedModel, ...]:
     """Look now. Those that are named come first, in their order; the others by name.
 
@@ -205,7 +215,8 @@ def list_models(
             places.add(_place(options.model))
     # Its own code is run for models that the operator named, not for any that somebody put there.
     base = replace(base, trust_remote_code=False)
-    found = [*_in_hub_cache(base), *(m for folder in folders for m in _in_folder(folder, base))]
+    found = [m for folder in folders for m in _in_folder(folder, base)]
+    found += _in_hub_cache(base) if with_hub_cache else ()
     for model in sorted(found, key=lambda m: (m.options.called.lower(), m.key)):
         place = _place(model.options.model)
         if place not in places and model.key not in listed and len(listed) < MOST:

@@ -174,6 +174,9 @@ class Settings(BaseSettings):
         (),
         description="Folders in which models are looked for, with commas between: model folders and `.gguf` files, up to three folders deep.",
     )
+    list_hub_cache: bool = Field(
+        True, description="Whether the models in the hub's cache are listed, too."
+    )
     unload_after_min: float | None = Field(
         None,
         gt=0,

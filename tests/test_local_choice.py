@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from llm.local_backend import LocalBackend
+from llm.local_choice import keep_choice
 from llm.settings import Settings
 from tests.local_answers import TIMEOUT_S, ask, cut, read
 
@@ -32,6 +33,8 @@ def models(tiny_folder: Path, tmp_path: Path) -> Path:
 def start(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Starts an app whose data folder others have had before."""
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
     started: list[LocalBackend] = []
 
     def begin(**settings: Any) -> LocalBackend:
@@ -75,6 +78,17 @@ def test_a_model_that_settings_name_comes_back_in_its_own_way(start: Start, mode
     assert start(models=named).chosen.dtype == "bfloat16"
     assert start(models=[named[0] | {"dtype": "float32"}]).chosen.called == "First"
     assert start().chosen.called == "First"
+
+
+def test_one_of_the_hubs_cache_comes_back_unless_settings_leave_it_out(
+    start: Start, models: Path, tmp_path: Path
+) -> None:
+    first = start()
+    keep_choice(first.chosen, replace(first.chosen, model="owner/Cached"))
+    assert start().chosen.called == "First"
+    (tmp_path / "hf" / "hub" / "models--owner--Cached").mkdir(parents=True)
+    assert start().chosen.model == "owner/Cached"
+    assert start(list_hub_cache=False).chosen.called == "First"
 
 
 @pytest.mark.parametrize(

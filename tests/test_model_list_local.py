@@ -261,6 +261,23 @@ def test_the_hubs_cache_is_listed_by_its_ids(
     assert (reason(model), model.facts is None) == ("", False)
 
 
+def test_the_hubs_cache_is_left_out_where_settings_say_so(
+    tiny_folder: Path, tmp_path: Path, empty_cache: Path
+) -> None:
+    cached(empty_cache, tiny_folder)
+    names = {}
+    for listed in (True, False):
+        settings = Settings(data_dir=tmp_path / "data", list_hub_cache=listed)
+        base = LocalOptions.from_settings(settings)
+        models = LocalModelList.from_settings(settings, LocalBackend(base), base)
+        assert models.wait(TIMEOUT_S)
+        names[listed] = [model.options.called for model in models.models()]
+    assert names == {
+        True: ["SmolLM2-135M-Instruct", "Name"],
+        False: ["SmolLM2-135M-Instruct"],
+    }
+
+
 def a_blob_is_missing(folder: Path) -> None:
     (folder / "snapshots" / "abc123" / "model.safetensors").resolve().unlink()
 
@@ -356,7 +373,7 @@ def test_looking_never_holds_up_who_asks_and_is_done_once_at_a_time(
     go_on = threading.Event()
     now_s = 0.0
 
-    def slow(*_: object) -> tuple[ListedModel, ...]:
+    def slow(*_: object, **__: object) -> tuple[ListedModel, ...]:
         looked.append(len(looked))
         assert go_on.wait(TIMEOUT_S)
         return (ListedModel(base),)
