@@ -1,5 +1,7 @@
 """transformers' own `generate()` on a loaded model, with nothing of the app in between.
 
+The model is the app's: where a CPU has its weights packed (`llm.local_packed`), so has bare.
+
 torch is imported by the functions, after whatever has to be set before it is.
 """
 
@@ -15,6 +17,9 @@ from benchmarks.beside_bare import Run
 
 if TYPE_CHECKING:
     from llm.local_loader import LoadedModel
+
+SAME_MODEL = "bare generate has the app's loaded model, with its packed weights"
+"""What a table says above figures that stand beside bare's."""
 
 
 @contextmanager

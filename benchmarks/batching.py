@@ -15,7 +15,7 @@ On the embedded model, eight questions at the same moment, with the app's defaul
 - **one alone**: `LocalBackend.stream` against `model.generate`, tokens after the first over the
   time they took, as in local_engine.py.
 
-All in one process and on one loaded model, in turns that change their order from round to round,
+All in one process and on one loaded model, packed weights included, in turns that change their order from round to round,
 after one round that isn't counted. Ratios are medians over the rounds, each against its own round;
 in brackets the lowest and the highest.
 """
@@ -32,7 +32,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bare_generate import bare_run, plain_threads, static_batch, without_hooks
+from benchmarks.bare_generate import (
+    SAME_MODEL,
+    bare_run,
+    plain_threads,
+    static_batch,
+    without_hooks,
+)
 from benchmarks.beside_bare import Run, through_a_job
 from benchmarks.local_engine import SEED, ready_backend, run_python
 from benchmarks.table import Goal, Row, Section, render, spread
@@ -70,7 +76,8 @@ def batching_section(figures: BatchingFigures) -> Section:
     """The rows of the table."""
     rounds = len(figures.batch_tokens_per_s)
     return Section(
-        f"{PEOPLE} people at once on the local model, {figures.tokens} tokens each, {rounds} rounds",
+        f"{PEOPLE} people at once on the local model, {figures.tokens} tokens each, {rounds} rounds; "
+        + SAME_MODEL,
         (
             spread("in one batch, tok/s", figures.batch_tokens_per_s, "{:.1f}"),
             spread("as threads, tok/s", figures.threads_tokens_per_s, "{:.1f}"),

@@ -7,8 +7,8 @@ one round that isn't counted:
 
 - **llama.cpp**: the GGUF file as it is, by llama-cpp-python, where that can be imported (`pip
   install llama-cpp-python` builds it for the machine). Without it the rows of it are missing.
-- **bare**: `generate` of transformers on the converted weights, in the number type that the app
-  chooses here, with the app's settings for threads.
+- **bare**: `generate` of transformers on the converted weights, not packed, in the number type
+  that the app chooses here, with the app's settings for threads.
 - **app**: a `GenerationJob` over `LocalBackend`, as it comes.
 
 All take as many threads as there are cores. tok/s are tokens after the first over the time from
@@ -286,14 +286,14 @@ _WAYS = {"llama.cpp": _llama_cpp, "bare": _bare, "app": _app}
 
 
 def main(arguments: list[str]) -> None:
-    from llm.local_ready import _wait_without_spinning
+    from llm.local_ready import wait_without_spinning
 
     if not arguments:
         print(render([cpu_section(measure_cpu(64, 6, len(PROMPTS)))]))
         return
     name, folder, *rest = arguments
     if name != "llama.cpp":
-        _wait_without_spinning()
+        wait_without_spinning()
     if name == "fetch":
         _backend(Path(folder), "none")
         print("{}")

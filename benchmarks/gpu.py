@@ -57,7 +57,7 @@ from benchmarks.gpu_parts import (
 )
 from benchmarks.parts import Measured, Outcome, Part, failed, run_parts, sections
 from benchmarks.table import render
-from llm.local_ready import _wait_without_spinning
+from llm.local_ready import wait_without_spinning
 
 RESULTS = Path(__file__).parent / "results"
 LIMIT_S = 420.0
@@ -156,7 +156,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON file")
     chosen = parser.parse_args()
     started_s = time.monotonic()
-    _wait_without_spinning()  # before torch is imported, as the app does
+    wait_without_spinning()  # before torch is imported, as the app does
     if device_kind() == "cpu" and not chosen.tiny:
         parser.error("torch sees no GPU here; with --tiny it runs on a CPU")
     host = machine()

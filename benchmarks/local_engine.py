@@ -7,8 +7,9 @@ On the embedded model, with the app's default parameters:
 - **bare**: `model.generate` on this thread with transformers' own sampling and a streamer that
   only notes the time. **engine**: `LocalBackend.stream` in a `GenerationJob`, read by a waiting
   thread as the page does. Both in one process, with the threads' settings that the backend makes
-  before torch is imported, and on one loaded model (bare without the backend's hooks in it), in
-  turns (ABBA), after one round that isn't counted.
+  before torch is imported, and on one loaded model (bare without the backend's hooks in it, but
+  with the weights that loading has packed), in turns (ABBA), after one round that isn't counted.
+  What packing gives is measured by cpu.py, whose bare has the plain weights.
 - **engine / bare** and **added TTFT** are medians over the rounds, each round's engine against
   its own bare; in brackets the lowest and the highest.
 - **tok/s**: tokens after the first over the time from the first to the end. Tokens are those that
@@ -38,7 +39,7 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
-from benchmarks.bare_generate import bare_run, without_hooks
+from benchmarks.bare_generate import SAME_MODEL, bare_run, without_hooks
 from benchmarks.beside_bare import Run, added_ttft_ms, in_turns, speed_ratios, through_a_job
 from benchmarks.browser_probe import chromium
 from benchmarks.chat_page import APP
@@ -89,7 +90,7 @@ def local_section(figures: LocalFigures) -> Section:
     added_ms = added_ttft_ms(figures.bare, figures.engine)
     sooner = figures.first_start_s / figures.second_start_s
     return Section(
-        f"the local model, {len(bare)} rounds; in brackets the lowest and the highest",
+        f"the local model, {len(bare)} rounds; in brackets the lowest and the highest; {SAME_MODEL}",
         (
             spread("bare, tok/s", bare, "{:.1f}"),
             spread("engine, tok/s", engine, "{:.1f}"),

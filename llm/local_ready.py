@@ -49,7 +49,7 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
         FetchStopped: cancelled.
         Exception: whatever went wrong; `load_error` has the sentence.
     """
-    _wait_without_spinning()
+    wait_without_spinning()
     # Importing the libraries takes seconds, and so may what comes before they are needed. They are
     # wanted where the model isn't there, too: without them nobody knows what others would take.
     importing = threading.Thread(target=_import_libraries, name="import-torch", daemon=True)
@@ -85,7 +85,7 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
     return loaded
 
 
-def _wait_without_spinning() -> None:
+def wait_without_spinning() -> None:
     """Let torch's CPU threads sleep while they wait for each other, unless the person chose.
 
     By default they spin. Beside a busy browser, or a second answer, they then burn the very time

@@ -31,7 +31,6 @@ class ModelFacts:
     """What is known of a model without loading it.
 
     Args:
-        disk_bytes: its weights' files.
         matrix_weights: how many weights on-the-fly quantization makes smaller.
         other_weights: how many it leaves as they are.
         kept_bytes: what the weights take where they are loaded just as they lie there, since the
@@ -44,7 +43,6 @@ class ModelFacts:
             4-bit and 8-bit numbers that they were made of (`llm.local_packed`).
     """
 
-    disk_bytes: int = 0
     matrix_weights: int = 0
     other_weights: int = 0
     kept_bytes: int | None = None
@@ -82,9 +80,8 @@ def facts_of_folder(folder: Path) -> ModelFacts:
     text = config.get("text_config")
     text = text if isinstance(text, dict) else config
     tied = bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings")))
-    matrix_weights = other_weights = stored_bytes = disk_bytes = 0
+    matrix_weights = other_weights = stored_bytes = 0
     for file in _weight_files(folder):
-        disk_bytes += _size(file)
         for name, weights, matrix, length in _tensors(file):
             if tied and name.endswith("lm_head.weight"):
                 continue
@@ -97,7 +94,6 @@ def facts_of_folder(folder: Path) -> ModelFacts:
     method = str(made.get("quant_method") or "quantized") if isinstance(made, dict) else ""
     cached, sliding = _cached_values(text)
     return ModelFacts(
-        disk_bytes,
         matrix_weights,
         other_weights,
         stored_bytes if method else None,
@@ -117,7 +113,6 @@ def facts_of_gguf(file: Path) -> ModelFacts:
     """
     try:
         head = read_gguf_header(file)
-        disk_bytes = file.stat().st_size
     except GgufDamagedError:
         raise NoFactsError("reason-gguf-damaged") from None
     except OSError:
@@ -134,7 +129,6 @@ def facts_of_gguf(file: Path) -> ModelFacts:
     keys = head.of_architecture("attention.key_length") or width
     values = head.of_architecture("attention.value_length") or width
     return ModelFacts(
-        disk_bytes,
         matrix_weights,
         other_weights,
         quantization=head.kind,

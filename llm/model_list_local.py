@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llm.embedded_model import GGUF_BYTES, embedded_path
+from llm.embedded_model import embedded_path
 from llm.errors import LLMError, Reason
 from llm.fault_log import log_fault
 from llm.local_conversions import folder_for
@@ -49,7 +49,7 @@ MOST = 200
 _MOST_FOLDERS = 5_000
 
 _EMBEDDED = ModelFacts(
-    GGUF_BYTES, 106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520, packed_bytes=101_744_640
+    106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520, packed_bytes=101_744_640
 )
 """Of the embedded model, before it is fetched."""
 

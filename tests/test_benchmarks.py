@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.batching import BatchingFigures, batching_section
+from benchmarks.beside_bare import Run
+from benchmarks.local_engine import LocalFigures, local_section
 from benchmarks.ratios import share
 from benchmarks.store import measure_store, store_section
 
@@ -110,6 +112,14 @@ def test_a_page_that_never_caught_up_gives_a_bound_only() -> None:
     assert share(1, 40, at_least=True) == "under 1/40 of"
 
 
+def test_the_local_models_table_says_whose_model_bare_has() -> None:
+    run = Run(tokens=64, tokens_per_s=40.0, ttft_s=0.1)
+    section = local_section(LocalFigures((run,), (run,), (run,), 16.0, 6.0))
+    assert section.title.endswith(
+        "bare generate has the app's loaded model, with its packed weights"
+    )
+
+
 def test_batching_is_held_against_its_bars_round_by_round() -> None:
     figures = BatchingFigures(
         tokens=48,
@@ -123,6 +133,7 @@ def test_batching_is_held_against_its_bars_round_by_round() -> None:
     )
     section = batching_section(figures)
     assert section.title.startswith("8 people at once on the local model, 48 tokens each, 3 rounds")
+    assert section.title.endswith("with its packed weights")
     told = {row.figure: (row.values["app"], row.met) for row in section.rows if row.goal}
     assert told == {
         "in one batch / as threads": ("2.00 (1.50 to 2.00)", True),
