@@ -14,7 +14,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from llm.reasoning import ReasoningSplitter
-from llm.served_values import told_count, whole_text
+from llm.served_values import told_count, told_name, whole_text
 from llm.types import Delta, DeltaKind, FinishReason, Usage
 
 _REASONING = ("reasoning_content", "reasoning")
@@ -34,6 +34,7 @@ class ChunkReader:
         usage: the newest counts.
         text_seen: whether any text or reasoning came.
         error: the error object that a chunk was, where one was.
+        system_fingerprint: what the server calls its engine and configuration; empty until told.
     """
 
     goes_on: InitVar[bool] = False
@@ -42,6 +43,7 @@ class ChunkReader:
     usage: Usage = field(default_factory=Usage)
     text_seen: bool = False
     error: Mapping[str, Any] | None = None
+    system_fingerprint: str = ""
     _halves: dict[DeltaKind, str] = field(default_factory=dict)
     _splitter: ReasoningSplitter = field(init=False)
 
@@ -60,6 +62,7 @@ class ChunkReader:
             self.error = chunk
             return
         self._read_usage(chunk.get("usage"))
+        self.system_fingerprint = told_name(chunk, "system_fingerprint") or self.system_fingerprint
         choice = _first_choice(chunk.get("choices"))
         if choice is None:
             return

@@ -30,6 +30,7 @@ from llm.types import (
     BackendStatus,
     CancelToken,
     Delta,
+    Fingerprint,
     Finish,
     GenerationRequest,
     Notice,
@@ -199,6 +200,13 @@ class LocalBackend:
                 return int(encode(loaded, request)["input_ids"].shape[1])
             except LLMError:
                 return None
+
+    def fingerprint(self, request: GenerationRequest) -> Fingerprint | None:
+        """That of the model in memory, while it is the one that is chosen."""
+        with self._changed:
+            # From the moment that another is chosen the phase is no longer `ready`.
+            loaded = self._loaded if self._phase == "ready" else None
+            return loaded.fingerprint.now() if loaded is not None and loaded.fingerprint else None
 
     def status(self) -> BackendStatus:
         with self._changed:

@@ -28,7 +28,7 @@ from llm.local_stopping import watching
 from llm.local_streamer import CAPACITY, BoundedTextStreamer, GenerationStopped
 from llm.prefill_progress import PrefillProgress
 from llm.reasoning import ReasoningSplitter, opened_at_the_end
-from llm.types import CancelToken, Delta, Finish, GenerationRequest, Notice, Usage
+from llm.types import CancelToken, Delta, Fingerprint, Finish, GenerationRequest, Notice, Usage
 
 _TAG_TOKENS = 32  # more than any opening tag and the white space after it has
 _MARK = "[the-answer-goes-on-here]"
@@ -86,6 +86,7 @@ def generate(
         LLMError: and nothing else.
     """
     batch = loaded.batch
+    asked = loaded.fingerprint.now() if loaded.fingerprint else None
     with batch.coming() if batch else nullcontext():
         inputs = encode(loaded, request)
         prompt_tokens = int(inputs["input_ids"].shape[1])
@@ -137,9 +138,14 @@ def generate(
         or streamer.last_token in loaded.eos_ids
         or streamer.generated_tokens < limit
     ):
-        yield Finish("stop", usage)
+        yield Finish("stop", usage, _still(loaded, asked))
     else:
-        yield Finish("length", usage)
+        yield Finish("length", usage, _still(loaded, asked))
+
+
+def _still(loaded: LoadedModel, asked: Fingerprint | None) -> Fingerprint | None:
+    """The fingerprint from before, unless the day has changed in a template that names it."""
+    return asked if loaded.fingerprint and loaded.fingerprint.now() == asked else None
 
 
 def _opened(loaded: LoadedModel, prompt_ids: Any) -> str:

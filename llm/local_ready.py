@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llm.embedded_model import FetchStopped
 from llm.errors import LLMError, ModelError, Reason
+from llm.fault_log import log_fault
+from llm.local_revision import revision_of
 from llm.local_source import Report, discard_if_damaged, obtain
-from llm.models import ModelKind, resolve
+from llm.models import ModelKind, ModelSpec, resolve
 from llm.types import BackendPhase, CancelToken, GenerationRequest, Message, SamplingParams
 
 if TYPE_CHECKING:
     from llm.local_backend import LocalOptions
+    from llm.local_fingerprint import LocalFingerprint
     from llm.local_loader import LoadedModel
+
+log = logging.getLogger(__name__)
 
 BATCHED_SLOTS = 8
 """Answers at once where the model gives them in one batch, unless set."""
@@ -65,6 +72,7 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
     from llm.local_progress import ReadingStopped, reading_weights
     from llm.local_stopping import watch_for_stop
 
+    revision = _revision(spec, folder, options)
     try:
         with reading_weights(cancel, lambda done: report("loading", done)):
             loaded = load_model(folder, options.name or spec.name, options)
@@ -80,12 +88,35 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
         loaded = replace(loaded, batch=batch_for(loaded, options.slots or BATCHED_SLOTS))
         if loaded.batch is None and options.batching == "on":
             raise ModelError(model=options.model, reason=Reason("reason-no-batching"))
+    # Files that were changed while they were read may have been read half and half.
+    if revision and revision == _revision(spec, folder, options):
+        loaded = replace(loaded, fingerprint=_fingerprint(loaded, spec, revision, options))
     for _ in generate(loaded, _WARM_UP, cancel):
         pass
     return loaded
 
 
-def wait_without_spinning() -> None:
+def _revision(spec: ModelSpec, folder: Path, options: LocalOptions) -> str:
+    """Empty where it can't be told: what is wrong with a file, loading it says better."""
+    try:
+        return revision_of(spec, folder, remote_code=options.trust_remote_code)
+    except OSError:
+        return ""
+
+
+def _fingerprint(
+    loaded: LoadedModel, spec: ModelSpec, revision: str, options: LocalOptions
+) -> LocalFingerprint | None:
+    from llm.local_fingerprint import fingerprint_of
+
+    try:
+        return fingerprint_of(loaded, spec, revision, options)
+    except Exception as error:  # noqa: BLE001 - models may lack anything; it answers all the same
+        log_fault(log, "What identifies the model couldn't be told", error)
+        return None
+
+
+def _wait_without_spinning() -> None:
     """Let torch's CPU threads sleep while they wait for each other, unless the person chose.
 
     By default they spin. Beside a busy browser, or a second answer, they then burn the very time

@@ -19,7 +19,15 @@ from llm.errors import (
     ServerHostUnknownError,
 )
 from llm.server_state import may_come, spoken
-from llm.types import BackendStatus, CancelToken, Delta, Finish, GenerationRequest, Notice
+from llm.types import (
+    BackendStatus,
+    CancelToken,
+    Delta,
+    Fingerprint,
+    Finish,
+    GenerationRequest,
+    Notice,
+)
 
 if TYPE_CHECKING:
     from llm.model_list import ModelInfo
@@ -99,6 +107,10 @@ class PatientBackend:
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
         """By the server that is asked first."""
         return self._server.count_tokens(request, cancel)
+
+    def fingerprint(self, request: GenerationRequest) -> Fingerprint | None:
+        """That of the server that is asked first; where another answers, `Finish` tells its own."""
+        return self._server.fingerprint(request)
 
     def stream(
         self, request: GenerationRequest, cancel: CancelToken

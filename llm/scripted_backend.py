@@ -6,6 +6,7 @@ question.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 import time
@@ -24,6 +25,7 @@ from llm.types import (
     CancelToken,
     Delta,
     DeltaKind,
+    Fingerprint,
     Finish,
     GenerationRequest,
     Message,
@@ -76,6 +78,7 @@ class ScriptedBackend:
         self._rules = tuple(rules)
         self._ready_after_s = ready_after_s
         self._window_tokens = window_tokens
+        self._fingerprint = self._as_told()
         # Reentrant: a forgotten iterator may be collected, and tidied up, anywhere.
         self._lock = threading.RLock()
         self._prepared_at_s: float | None = None
@@ -135,6 +138,9 @@ class ScriptedBackend:
 
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
         return _prompt_tokens(request)
+
+    def fingerprint(self, request: GenerationRequest) -> Fingerprint | None:
+        return self._fingerprint if self.status().ready else None
 
     def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         wake = threading.Event()
@@ -205,7 +211,20 @@ class ScriptedBackend:
             reason = "abort"
         elif held := cutter.flush():
             yield Delta(held, last_kind)
-        yield Finish(reason, Usage(prompt_tokens, told) if script.usage else Usage())
+        usage = Usage(prompt_tokens, told) if script.usage else Usage()
+        yield Finish(reason, usage, None if reason == "abort" else self._fingerprint)
+
+    def _as_told(self) -> Fingerprint:
+        # A script's fields are strings and numbers, so what it looks like is all that it says.
+        scripts = (self._default or (DEMO, DEMO_ZH), self._rules)
+        return Fingerprint(
+            kind=self.name,
+            server="",
+            model=self.name,
+            revision=hashlib.sha256(repr(scripts).encode("utf-8", "surrogatepass")).hexdigest(),
+            template="",
+            numerics=f"window_tokens={self._window_tokens}",
+        )
 
     def _choose(self, question: str) -> Script:
         for needle, script in self._rules:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 MOST = 10**12
 """More than any window or answer has; some name 10**30 where they mean "no limit"."""
+
+MOST_NAME_CHARS = 200
 
 _UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -13,6 +16,12 @@ _UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
 def told_count(value: object) -> int | None:
     """A number of tokens; None where it can't be one."""
     return value if type(value) is int and 0 <= value <= MOST else None
+
+
+def told_name(told: object, key: str) -> str:
+    """A short text of an object, such as a version; empty where there is none."""
+    name = told.get(key) if isinstance(told, Mapping) else None
+    return whole_text(name[:MOST_NAME_CHARS]) if isinstance(name, str) else ""
 
 
 def whole_text(text: str) -> str:

@@ -64,6 +64,13 @@ class ServerState:
         self._models: tuple[ModelInfo, ...] = ()
         self._heard_at_s: float | None = None
         self._probing = False
+        self._outages = 0
+        self._listed: tuple[float, int] | None = None  # when, and after which outage
+
+    @property
+    def outages(self) -> int:
+        """How often it was seen to be gone or to break: another may be there since."""
+        return self._outages
 
     @property
     def models(self) -> tuple[ModelInfo, ...]:
@@ -81,6 +88,19 @@ class ServerState:
         return BackendStatus(
             known.phase, spoken(self.model), error=known.error, elapsed_s=elapsed_s
         )
+
+    @property
+    def listed_lately(self) -> bool:
+        """Whether the list of models is no older than what else is known, or than an outage."""
+        listed = self._listed
+        if listed is None or listed[1] != self._outages:
+            return False
+        return time.monotonic() - listed[0] < FRESH_S
+
+    def identity(self, model: str) -> str:
+        """What it tells of a model while it answers; empty while it doesn't, or tells nothing."""
+        listed = self._models if self._known.phase == "ready" else ()
+        return next((each.identity for each in listed if each.name == model), "")
 
     def begin_probe(self, *, again: bool = False) -> bool:
         """Whether the caller should ask the server now; if so it must tell `end_probe`.
@@ -106,7 +126,9 @@ class ServerState:
 
     def lists(self, models: tuple[ModelInfo, ...]) -> None:
         """The server said which models it has."""
-        self._models = models
+        with self._lock:
+            self._models = models
+            self._listed = (time.monotonic(), self._outages)
 
     def answers(self) -> None:
         """The server can be used."""
@@ -120,6 +142,13 @@ class ServerState:
         with self._lock:
             self._heard_at_s = time.monotonic()
             self._learn("starting" if starting else "failed", error)
+            if not isinstance(error, ServerBusyError):
+                self._outages += 1
+
+    def breaks(self) -> None:
+        """It went away in the middle of an answer; whether it is back, nobody knows yet."""
+        with self._lock:
+            self._outages += 1
 
     def _learn(self, phase: BackendPhase, error: LLMError | None = None) -> None:
         with self._lock:

@@ -199,11 +199,42 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """All of a backend that can change an answer; two that are equal may answer for each other.
+
+    Every field decides. None holds a user, a password or a key; those that are long are hashes.
+
+    Args:
+        kind: `local`, `vllm` or `scripted`.
+        server: its address without user and password; empty where there is no server.
+        model: what the model is called where it is kept.
+        revision: what identifies the weights.
+        template: of the chat template, or of what the server makes of fixed conversations; empty
+            where there is none, or a server doesn't show it.
+        numerics: how it is computed: engine and version, number types, quantization, attention,
+            and whatever else may round in another way.
+    """
+
+    kind: str
+    server: str
+    model: str
+    revision: str
+    template: str
+    numerics: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
-    """The last item of every stream: why it ended, and what it used."""
+    """The last item of every stream: why it ended, and what it used.
+
+    Args:
+        fingerprint: what answered, where it was known and the same from the first token to the
+            last; else None. It is no part of what was said: two that differ only here are equal.
+    """
 
     reason: FinishReason
     usage: Usage = Usage()
+    fingerprint: Fingerprint | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +369,14 @@ class Backend(Protocol):
 
         The text that is gone on with counts too. Returns None where the number can't be had.
         May take as long as a small request to a server; `cancel` ends it. Never raises.
+        """
+        ...
+
+    def fingerprint(self, request: GenerationRequest) -> Fingerprint | None:
+        """What would answer this request now; None while anything of it is unknown.
+
+        Which backend really answers is only certain in the end, and then `Finish` tells it. Never
+        blocks, never raises; cheap enough for every frame.
         """
         ...
 

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from llm import going_on
@@ -38,12 +39,14 @@ from llm.model_list import ModelInfo
 from llm.prefill_speed import PrefillSpeed
 from llm.repeated_start import RepeatedStart
 from llm.server_errors import only_the_answer_is_too_long, said_s
+from llm.server_fingerprint import ServerFingerprints
 from llm.server_state import ServerState, may_come, spoken
 from llm.stop_strings import StopStrings
 from llm.types import (
     BackendStatus,
     CancelToken,
     Delta,
+    Fingerprint,
     Finish,
     GenerationRequest,
     Notice,
@@ -76,9 +79,19 @@ _MOST_AMENDMENTS = 3
 # Source: llama.cpp, which else refuses to go on where the template could open a thought: "Assistant
 # response prefill is incompatible with enable_thinking".
 _NO_THOUGHT = "enable_thinking"
+# It may have fallen over, and another be there since.
+_BROKEN = (ConnectionLostError, ServerFaultError)
 _TURN_CHUNKS = 16  # then other requests, and a cancel, have a turn: buffered chunks never wait
 # Not a refused key: gateways refuse it for one model (403). Looking up the models tells.
 _UNUSABLE = (ServerHostUnknownError, ServerTlsError)
+
+
+@dataclass(slots=True)
+class _Attempt(ChunkReader):
+    """A request that was sent, and what was known to answer it."""
+
+    model: str = ""
+    asked: Fingerprint | None = None
 
 
 def _respell(body: dict[str, Any], name: str) -> bool:
@@ -148,6 +161,7 @@ class VllmBackend:
         self._idle_timeout_s = idle_timeout_s
         self._thread = LoopThread("vllm-backend", self._client.close)
         self._state = ServerState(model)
+        self._fingerprints = ServerFingerprints(self._client, self._state)
 
     @classmethod
     def from_settings(cls, settings: Settings, server: str = "") -> VllmBackend:
@@ -197,7 +211,7 @@ class VllmBackend:
             yield Finish("abort")
             return
         pieces: Handover[Delta | Notice, Finish] = Handover(PIECES_WAITING)
-        attempts: list[ChunkReader] = []
+        attempts: list[_Attempt] = []
         try:
             errand = self._thread.submit(self._answer(request, pieces, attempts), pieces.end)
         except RuntimeError:
@@ -217,7 +231,7 @@ class VllmBackend:
                 yield Delta(held)
             if cut.found:  # the server gave out what it should have ended before
                 pieces.wait_for_end(_STOP_FOUND_S)
-                yield Finish("stop", attempts[-1].usage)
+                yield Finish("stop", attempts[-1].usage, self._answered_by(attempts[-1]))
                 return
             if cancel.cancelled:
                 yield Finish("abort", attempts[-1].usage if attempts else Usage())
@@ -262,6 +276,13 @@ class VllmBackend:
             forget()
             errand.cancel()
 
+    def fingerprint(self, request: GenerationRequest) -> Fingerprint | None:
+        """Learned in the background once the server is ready, and again every few minutes."""
+        self._probe()
+        model = request.model or self._state.model
+        self._learn(model)
+        return self._fingerprints.of(model)
+
     def close(self) -> None:
         self._thread.close()
         self._state.fails(ShuttingDownError())
@@ -274,13 +295,26 @@ class VllmBackend:
             except RuntimeError:  # closed
                 self._state.end_probe()
 
+    def _learn(self, model: str) -> None:
+        """Learn what identifies a model in the background, where that is due."""
+        if self._fingerprints.begin(model):
+            try:
+                learning = self._fingerprints.learn(model)
+                self._thread.submit(learning, lambda _, __: self._fingerprints.end(model))
+            except RuntimeError:  # closed
+                self._fingerprints.end(model)
+
+    def _answered_by(self, attempt: _Attempt) -> Fingerprint | None:
+        told = attempt.system_fingerprint
+        return self._fingerprints.confirmed(attempt.asked, attempt.model, told)
+
     # Everything below runs on the private loop.
 
     async def _answer(
         self,
         request: GenerationRequest,
         pieces: Handover[Delta | Notice, Finish],
-        attempts: list[ChunkReader],
+        attempts: list[_Attempt],
     ) -> Finish:
         """The whole request. Only LLMErrors and CancelledError leave it.
 
@@ -303,6 +337,8 @@ class VllmBackend:
         except LLMError as error:
             if isinstance(error, _UNUSABLE) or may_come(error):
                 self._state.fails(error)
+            elif isinstance(error, _BROKEN):
+                self._state.breaks()
             raise
 
     def _body(self, request: GenerationRequest) -> dict[str, Any]:
@@ -349,13 +385,15 @@ class VllmBackend:
         body: dict[str, Any],
         trimmed: str,
         pieces: Handover[Delta | Notice, Finish],
-        attempts: list[ChunkReader],
+        attempts: list[_Attempt],
     ) -> Finish:
         """Send one request and hand over its pieces."""
         # A server that was told nothing of going on may answer anew, with another thought.
         told = going_on.FIELDS.keys() <= body.keys()
         goes_on = told and bool((request.start_text or "").strip())
-        reader = ChunkReader(goes_on=goes_on, trimmed=trimmed)
+        model = body["model"]
+        asked = self._fingerprints.of(model)
+        reader = _Attempt(goes_on=goes_on, trimmed=trimmed, model=model, asked=asked)
         attempts.append(reader)
         now_s = asyncio.get_running_loop().time
         sent_s, first_s = now_s(), 0.0
@@ -400,9 +438,9 @@ class VllmBackend:
             raise ServerFaultError(url=self.url, status=0)
         self._state.answers()
         if first_s:
-            speed = self._speeds.setdefault(body["model"], PrefillSpeed())
+            speed = self._speeds.setdefault(model, PrefillSpeed())
             speed.learn(request.messages, first_s - sent_s)
-        return Finish(reader.finish(), reader.usage)
+        return Finish(reader.finish(), reader.usage, self._answered_by(reader))
 
     async def _count(self, model: str, request: GenerationRequest) -> int | None:
         try:
@@ -431,6 +469,8 @@ class VllmBackend:
             self._state.fails(InternalError(kind=type(error).__name__))
         elif model is not None:
             self._state.answers()
+            for each in (model, *self._fingerprints.asked()):
+                self._learn(each)
         self._state.end_probe()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Container, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -23,7 +23,7 @@ from llm.errors import (
     ServerTimeoutError,
 )
 from llm.model_list import ModelInfo, read_model_list
-from llm.served_values import told_count
+from llm.served_values import told_count, told_name
 from llm.server_errors import ServerErrors, api_url, said_s
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 _NO_ROUTE = (404, 405, 501)
+# Where a body may also be another than the server wants, or the route not for everybody.
+_REFUSED = (301, 302, 303, 307, 308, 400, 401, 403, 422, *_NO_ROUTE)
 
 
 class VllmClient:
@@ -100,25 +102,82 @@ class VllmClient:
         Args:
             conversation: the messages, and whether the last is gone on with, as `open` is told.
 
-        Source: vLLM's `/tokenize`, which stands beside `/v1`, not under it.
+        Raises:
+            LLMError: and nothing else.
+        """
+        told = await self._beside("/tokenize", _NO_ROUTE, _tokenized(model, conversation))
+        return told_count(told.get("count") if isinstance(told, dict) else None)
+
+    async def token_ids(
+        self, model: str, conversation: Mapping[str, object]
+    ) -> tuple[int, ...] | None:
+        """The prompt's tokens themselves; None where the server has no such route, wants another
+        body or refuses the conversation.
 
         Raises:
             LLMError: and nothing else.
         """
-        url = self.url.removesuffix("/v1") + "/tokenize"
-        body = {"model": model, "add_generation_prompt": True, **conversation}
+        told = await self._beside("/tokenize", _REFUSED, _tokenized(model, conversation))
+        ids = told.get("tokens") if isinstance(told, dict) else None
+        if not isinstance(ids, list) or not ids or not all(type(each) is int for each in ids):
+            return None
+        return tuple(ids)
+
+    async def version(self) -> str:
+        """What the server calls its version; empty where it doesn't.
+
+        Source: vLLM's `/version`.
+
+        Raises:
+            LLMError: and nothing else.
+        """
+        return told_name(await self._beside("/version", _REFUSED), "version")
+
+    async def system_fingerprint(self, model: str) -> str:
+        """What the server calls its engine and configuration; empty where it doesn't.
+
+        It is told with answers only, so one of a single token is asked for.
+
+        Source: the OpenAI API; vLLM, entrypoints/serve/utils/fingerprint.py.
+
+        Raises:
+            LLMError: and nothing else.
+        """
+        messages = [{"role": "user", "content": "Hi"}]
+        body = {"model": model, "messages": messages, "max_tokens": 1}
         try:
             told = await self._connected().post(
-                url, cast_to=object, body=body, options=self._options()
+                "/chat/completions", cast_to=object, body=body, options=self._options()
             )
         except Exception as fault:  # noqa: BLE001 - only LLMErrors leave
-            error = self.translated(fault, body)
-            no_route = getattr(fault, "status_code", 0) in _NO_ROUTE
-            if no_route and not isinstance(error, ServerModelUnknownError):
+            raise self.translated(fault, body) from self.cause(fault)
+        return told_name(told, "system_fingerprint")
+
+    async def _beside(
+        self, route: str, nothing: Container[int], body: Mapping[str, object] | None = None
+    ) -> object:
+        """What a route says that stands beside `/v1`, not under it; None where it isn't there.
+
+        Args:
+            nothing: the statuses that mean just that.
+            body: what is posted; without one the route is read.
+
+        Raises:
+            LLMError: and nothing else.
+        """
+        url = self.url.removesuffix("/v1") + route
+        try:
+            if body is None:
+                return await self._connected().get(url, cast_to=object, options=self._options())
+            return await self._connected().post(
+                url, cast_to=object, body=dict(body), options=self._options()
+            )
+        except Exception as fault:  # noqa: BLE001 - only LLMErrors leave
+            error = self.translated(fault, body or {})
+            said_no = getattr(fault, "status_code", 0) in nothing
+            if said_no and not isinstance(error, ServerModelUnknownError):
                 return None
             raise error from self.cause(fault)
-        count = told.get("count") if isinstance(told, dict) else None
-        return told_count(count)
 
     async def close(self) -> None:
         if self._openai is not None:
@@ -161,6 +220,11 @@ class VllmClient:
         from openai import Omit
 
         return {} if self._key else {"headers": {"Authorization": Omit()}}
+
+
+def _tokenized(model: str, conversation: Mapping[str, object]) -> dict[str, object]:
+    """What vLLM's `/tokenize` is asked."""
+    return {"model": model, "add_generation_prompt": True, **conversation}
 
 
 def _user_of(base_url: str) -> tuple[str, str] | None:

@@ -19,6 +19,7 @@ from llm.types import (
     CancelToken,
     Delta,
     DeltaKind,
+    Fingerprint,
     Finish,
     FinishReason,
     GenerationRequest,
@@ -73,9 +74,14 @@ class DrivenStream:
         """Yield a piece; returns when the job has taken it in."""
         self._do(Delta(text, kind))
 
-    def finish(self, reason: FinishReason = "stop", completion_tokens: int | None = None) -> None:
+    def finish(
+        self,
+        reason: FinishReason = "stop",
+        completion_tokens: int | None = None,
+        fingerprint: Fingerprint | None = None,
+    ) -> None:
         """Yield the Finish; returns when the job has let go of the stream."""
-        self._do(Finish(reason, Usage(completion_tokens=completion_tokens)))
+        self._do(Finish(reason, Usage(completion_tokens=completion_tokens), fingerprint))
 
     def raise_(self, error: BaseException) -> None:
         self._do(error)
@@ -136,6 +142,7 @@ class DrivenBackend:
         self.slots = slots
         self.model = model
         self.phase: BackendPhase = "ready"
+        self.told_fingerprint: Fingerprint | None = None
         self._ignores_cancel = ignores_cancel
         self._new: queue.Queue[DrivenStream] = queue.Queue()
         self.streams: list[DrivenStream] = []
@@ -151,6 +158,10 @@ class DrivenBackend:
 
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
         return None
+
+    def fingerprint(self, request: GenerationRequest) -> Fingerprint | None:
+        """What the test wants it to be; `DrivenStream.finish` is told what answered."""
+        return self.told_fingerprint
 
     def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         stream = DrivenStream(request, cancel)
@@ -197,6 +208,9 @@ class EchoBackend:
         return None
 
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        return None
+
+    def fingerprint(self, request: GenerationRequest) -> Fingerprint | None:
         return None
 
     def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:

@@ -49,6 +49,9 @@ class Talker:
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
         return None
 
+    def fingerprint(self, request: GenerationRequest) -> None:
+        return None
+
     def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         for piece in whole_answer(request.messages[-1].content):
             if cancel.cancelled:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -26,6 +26,7 @@ from llm.types import (
     Backend,
     CancelToken,
     Delta,
+    Fingerprint,
     Finish,
     GenerationRequest,
     Message,
@@ -37,6 +38,9 @@ from tests.local_answers import Dictation
 from tests.protocol_server import MODEL, Exchange, ProtocolServer, refusing, saying
 from tests.servers.real_server import RealServer
 from tests.tiny_model import make_tiny_model
+
+if TYPE_CHECKING:
+    from llm.local_backend import LocalBackend
 
 pytest_plugins = "tests.servers.fixtures"
 
@@ -64,6 +68,13 @@ class Case(ABC):
     """Whether a model reads the text that it goes on with: cut between other tokens than it chose
     by itself, it may say something else."""
 
+    ready_at_once = False
+    """Whether a new backend needs no getting ready."""
+
+    @abstractmethod
+    def another(self) -> Backend:
+        """A second backend of the same configuration, which has done nothing yet."""
+
     @abstractmethod
     def failing(self) -> GenerationRequest:
         """A request that can't be answered."""
@@ -82,10 +93,14 @@ class Case(ABC):
 
 class ScriptedCase(Case):
     model = "scripted"
+    ready_at_once = True
 
     def __init__(self) -> None:
+        self.backend = self.scripted = self.another()
+
+    def another(self) -> ScriptedBackend:
         slow = {"tokens_per_s": 200.0, "chunk_chars": 4}
-        self.scripted = ScriptedBackend(
+        return ScriptedBackend(
             Script("{question} " * 3),
             [
                 ("long", Script("{question} " * 999, **slow)),  # type: ignore[arg-type]
@@ -96,7 +111,6 @@ class ScriptedCase(Case):
                 ("unclosed", Script(reasoning=THOUGHT)),
             ],
         )
-        self.backend = self.scripted
 
     def failing(self) -> GenerationRequest:
         return ask("fail")
@@ -121,7 +135,11 @@ class VllmCase(Case):
         self.server.when("fail", refusing(500, {}))
         self.server.when("think", saying(list(TAGGED)))
         self.server.when("unclosed", saying(list(TAGGED.partition("/")[0])))
-        self.backend: Backend = VllmBackend(self.server.url)
+        self.server.tokenize_handler = refusing(200, {"count": 3, "tokens": [1, 2, 3]})
+        self.backend = self.another()
+
+    def another(self) -> Backend:
+        return VllmBackend(self.server.url)
 
     def failing(self) -> GenerationRequest:
         return ask("fail")
@@ -151,10 +169,8 @@ class VllmCase(Case):
 
 
 class PatientCase(VllmCase):
-    def __init__(self) -> None:
-        super().__init__()
-        assert isinstance(self.backend, VllmBackend)
-        self.backend = PatientBackend(self.backend)
+    def another(self) -> Backend:
+        return PatientBackend(VllmBackend(self.server.url))
 
 
 class LocalCase(Case):
@@ -162,13 +178,16 @@ class LocalCase(Case):
     has_tokens = True
 
     def __init__(self, folder: Path, data_dir: Path, batching: Literal["on", "off"]) -> None:
-        from llm.local_backend import LocalBackend, LocalOptions
+        from llm.local_backend import LocalOptions
 
-        self.local = LocalBackend(
-            LocalOptions(data_dir, str(folder), slots=4, threads=1, batching=batching)
-        )
-        self.backend = self.local
+        self.options = LocalOptions(data_dir, str(folder), slots=4, threads=1, batching=batching)
+        self.backend = self.local = self.another()
         self.model = folder.name
+
+    def another(self) -> LocalBackend:
+        from llm.local_backend import LocalBackend
+
+        return LocalBackend(self.options)
 
     def failing(self) -> GenerationRequest:
         return ask("far too long " * 999)
@@ -192,7 +211,10 @@ class RealVllmCase(RealCase):
     def __init__(self, server: RealServer) -> None:
         self.server = server
         self.model = server.model
-        self.backend = VllmBackend(server.url)
+        self.backend = self.another()
+
+    def another(self) -> Backend:
+        return VllmBackend(self.server.url)
 
     def failing(self) -> GenerationRequest:
         return ask("far too long " * 2000)
@@ -206,8 +228,12 @@ class TransformersServeCase(RealCase):
     goes_on = False  # it always opens a new turn, and refuses the fields that ask it not to
 
     def __init__(self, server: RealServer) -> None:
+        self.server = server
         self.model = Path(server.model).name  # it goes by its folder's whole path
-        self.backend = VllmBackend(server.url)
+        self.backend = self.another()
+
+    def another(self) -> Backend:
+        return VllmBackend(self.server.url)
 
     def failing(self) -> GenerationRequest:
         # It refuses little: it goes on past the window, too.
@@ -635,6 +661,77 @@ def test_the_cancel_token_is_let_go_at_the_end(case: Case) -> None:
     cancel = CancelToken()
     list(case.backend.stream(ask("hello", max_tokens=2), cancel))
     assert cancel._callbacks == []
+
+
+# What answers.
+
+
+def known(backend: Backend) -> Fingerprint:
+    """The fingerprint, waiting for what is learned in the background."""
+    assert becomes(lambda: backend.fingerprint(ask("hi")) is not None, 60)
+    told = backend.fingerprint(ask("hi"))
+    assert told is not None
+    return told
+
+
+def finish_of(backend: Backend, request: GenerationRequest) -> Finish:
+    return assert_is_an_answer(list(backend.stream(request, CancelToken())))
+
+
+def test_the_fingerprint_stays_from_question_to_question(case: Case) -> None:
+    before = known(case.backend)
+    assert before.kind == case.backend.name
+    assert before.model
+    assert before.revision
+    for question in ("hello", "something else"):
+        finish = finish_of(case.backend, ask(question, max_tokens=3))
+        assert finish.fingerprint == before
+        assert case.backend.fingerprint(ask(question)) == before
+
+
+def test_an_answer_cut_by_a_stop_string_tells_what_gave_it(case: Case) -> None:
+    before = known(case.backend)
+    whole = text_of(list(case.backend.stream(ask("hello there", max_tokens=30), CancelToken())))
+    finish = finish_of(case.backend, ask("hello there", max_tokens=30, stop=(whole[3:6],)))
+    assert finish.reason == "stop"
+    assert finish.fingerprint == before
+
+
+def test_an_aborted_answer_is_nobodys(case: Case) -> None:
+    known(case.backend)
+    cancel = CancelToken()
+    stream = case.backend.stream(ask(LONG), cancel)
+    next(stream)
+    cancel.cancel()
+    finish = list(stream)[-1]
+    assert isinstance(finish, Finish)
+    assert (finish.reason, finish.fingerprint) == ("abort", None)
+
+
+def test_a_backend_of_the_same_configuration_has_the_same_fingerprint(case: Case) -> None:
+    second = case.another()
+    try:
+        told = second.fingerprint(ask("hi"))
+        assert (told is not None) == case.ready_at_once
+        second.prepare()
+        assert known(second) == known(case.backend)
+        assert finish_of(second, ask("hello", max_tokens=3)).fingerprint == known(case.backend)
+    finally:
+        second.close()
+    assert second.fingerprint(ask("hi")) is None
+
+
+def test_the_fingerprint_is_quick_while_it_answers(case: Case) -> None:
+    known(case.backend)
+    stream = case.backend.stream(ask(LONG), CancelToken())
+    next(stream)
+    took_ms = []
+    for _ in range(50):
+        began_s = time.perf_counter()
+        assert case.backend.fingerprint(ask(LONG)) is not None
+        took_ms.append(1000 * (time.perf_counter() - began_s))
+    stream.close()
+    assert min(took_ms) < 1
 
 
 # Being ready.

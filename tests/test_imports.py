@@ -46,6 +46,7 @@ VENDORS: dict[str, set[str]] = {
         "llm/local_batch.py",
         "llm/local_batch_start.py",
         "llm/local_convert.py",
+        "llm/local_fingerprint.py",
         "llm/local_loader.py",
         "llm/local_memory.py",
         "llm/local_packed.py",
@@ -57,6 +58,7 @@ VENDORS: dict[str, set[str]] = {
     "transformers": {
         "llm/local_attention.py",
         "llm/local_convert.py",
+        "llm/local_fingerprint.py",
         "llm/local_loader.py",
         "llm/local_progress.py",
         "llm/local_ragged.py",
