@@ -285,6 +285,7 @@ def test_while_a_server_fails_nothing_is_known(
     server: ProtocolServer, backend: VllmBackend, clock: ManualClock, route: str
 ) -> None:
     before = known(backend)
+    assert wait_for(lambda: not _learning(backend))
     works = getattr(server, route)
     setattr(server, route, refusing(500, {}))
     clock.advance(FRESH_S)
