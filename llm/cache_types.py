@@ -160,6 +160,12 @@ class CacheTotals:
     size: int
 
 
+REJECTIONS_KEPT = 1_000
+REJECTIONS_KEPT_S = 365 * 86_400.0
+DECISIONS_KEPT = 10_000
+DECISIONS_KEPT_S = 90 * 86_400.0
+
+
 class CacheStoreError(Exception):
     """The store didn't do it: down, slow, full or damaged. To the cache that is a miss.
 
@@ -173,6 +179,11 @@ class AnswerStore(Protocol):
     Every method raises `CacheStoreError` and nothing else, within about 50 ms where the store is
     slow or down. Thread-safety: every method may be called from any thread, and several processes
     may use one store at once.
+
+    What isn't of the scope that a method is given is to it as if it weren't there, whatever
+    digest, partition or id comes with it. A digest or partition that can't be one (not hexadecimal,
+    over 128 characters), and a scope that is empty or over 255 characters, holds nothing, and
+    nothing can be kept under it.
     """
 
     def get(self, digest: str, scope: str, now_s: float) -> CachedAnswer | None:
@@ -183,11 +194,11 @@ class AnswerStore(Protocol):
         ...
 
     def put(self, answer: CachedAnswer, vector: bytes = b"", embedding: str = "") -> None:
-        """Keep it, in place of what has its digest; then forget the least recently used over the
-        size cap."""
+        """Keep it, in place of what has its digest and scope; then forget the least recently used
+        over the size cap, whosever they are. One that alone is over the cap isn't kept."""
         ...
 
-    def used(self, digest: str, now_s: float) -> None:
+    def used(self, digest: str, scope: str, now_s: float) -> None:
         """Note that it was given once more."""
         ...
 
@@ -195,16 +206,16 @@ class AnswerStore(Protocol):
         """Forget one answer of this scope; says whether it was there."""
         ...
 
-    def candidates(self, partition: str, now_s: float) -> Sequence[Candidate]:
-        """The questions of that partition that have a vector and haven't expired."""
+    def candidates(self, partition: str, scope: str, now_s: float) -> Sequence[Candidate]:
+        """The questions of that partition and scope that have a vector and haven't expired."""
         ...
 
-    def reject(self, partition: str, rejection: Rejection) -> None:
-        """Keep a rejection; the newest 1,000 of a partition."""
+    def reject(self, partition: str, scope: str, rejection: Rejection) -> None:
+        """Keep a rejection; the newest 1,000 of a partition and scope, for a year."""
         ...
 
-    def rejections(self, partition: str) -> Sequence[Rejection]:
-        """The partition's rejections."""
+    def rejections(self, partition: str, scope: str) -> Sequence[Rejection]:
+        """The rejections of that partition and scope, newest first."""
         ...
 
     def entries(self, scope: str, now_s: float, limit: int, skip: int = 0) -> Sequence[CacheEntry]:
@@ -224,10 +235,11 @@ class AnswerStore(Protocol):
         ...
 
     def note(self, decision: Decision) -> None:
-        """Add to the log; the newest 10,000 of a scope are kept."""
+        """Add to the log: the newest 10,000 of a scope are kept, for 90 days, with the first 2,000
+        characters of each question. One with an id that is there already takes its place."""
         ...
 
-    def decisions(self, scope: str, limit: int = 10_000) -> Sequence[Decision]:
+    def decisions(self, scope: str, limit: int = DECISIONS_KEPT) -> Sequence[Decision]:
         """The scope's log, newest first."""
         ...
 

@@ -1,0 +1,393 @@
+"""The answer cache in a Redis that several machines may share.
+
+Redis 6.2 or newer, or Valkey; not a cluster. What belongs together is written by one script, which
+Redis runs as a whole; none is made of what people wrote.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.connection import parse_url
+from redis.retry import Retry
+
+from llm.cache_packing import (
+    Listed,
+    listed,
+    pack_answer,
+    pack_candidate,
+    pack_decision,
+    pack_listed,
+    pack_rejection,
+    possible,
+    to_bytes,
+    unpack_answer,
+    unpack_candidate,
+    unpack_decision,
+    unpack_listed,
+    unpack_rejection,
+)
+from llm.cache_redis_scripts import SCRIPTS
+from llm.cache_types import (
+    DECISIONS_KEPT,
+    DECISIONS_KEPT_S,
+    REJECTIONS_KEPT,
+    REJECTIONS_KEPT_S,
+    CachedAnswer,
+    CacheEntry,
+    CacheKey,
+    CacheStoreError,
+    CacheTotals,
+    Candidate,
+    Decision,
+    Rejection,
+)
+from llm.served_values import keepable
+
+PREFIX = "steady-chat:cache:1:"
+"""Of every key, with the version of what is kept. Another version's keys are left to expire."""
+
+PATIENCE_S = 0.04
+"""How long to wait for a connection, and for the next bytes of a reply."""
+
+_LEFT_ALONE_S = 1.0
+_LONGEST_MS = 10 * 365 * 86_400_000
+_AT_ONCE = 200
+_MOST = 1_000_000
+_MOST_CONNECTIONS = 64
+
+
+class RedisAnswerStore:
+    """An `AnswerStore` in Redis.
+
+    After a failure of the connection nothing is tried for a second, so that a Redis that is down
+    costs a question nothing.
+
+    Args:
+        url: `redis://`, `rediss://` or `unix://`; it may hold a password.
+        max_bytes: the size cap.
+        patience_s: how long to wait for a connection, and for the next bytes of a reply.
+        clock: seconds that never go back.
+
+    Thread-safety: every method may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        max_bytes: int,
+        patience_s: float = PATIENCE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._failed: tuple[str, float] | None = None
+        self._pool = _pool(url, patience_s)
+        self._redis = redis.Redis(connection_pool=self._pool)
+        self._scripts = {
+            name: self._redis.register_script(source) for name, source in SCRIPTS.items()
+        }
+
+    # -- answers --
+
+    def get(self, digest: str, scope: str, now_s: float) -> CachedAnswer | None:
+        """As in `AnswerStore`."""
+        if not possible(scope, digest):
+            return None
+        with self._told():
+            body = self._redis.hget(_key("answer", scope, digest), "body")
+        answer = None if body is None else unpack_answer(body, digest, scope)  # type: ignore[arg-type]
+        return answer if answer is not None and answer.expires_s > now_s else None
+
+    def put(self, answer: CachedAnswer, vector: bytes = b"", embedding: str = "") -> None:
+        """As in `AnswerStore`."""
+        key = answer.key
+        if not possible(key.scope, key.digest, key.partition):
+            raise CacheStoreError("no key of an answer")
+        body, meta, candidate = pack_answer(answer), pack_listed(listed(answer)), b""
+        if vector:
+            candidate = pack_candidate(
+                Candidate(key.digest, answer.question, vector, embedding), answer.expires_s
+            )
+        size = _size(key, body, meta, candidate)
+        lives_s = answer.expires_s - answer.created_s
+        if size > self._max_bytes or lives_s <= 0:
+            self.delete(key.digest, key.scope)
+            return
+        self._run(
+            "put",
+            key.scope,
+            key.digest,
+            key.partition,
+            size,
+            min(math.ceil(lives_s * 1000), _LONGEST_MS),
+            answer.created_s,
+            answer.expires_s,
+            self._max_bytes,
+            _AT_ONCE,
+            body,
+            meta,
+            candidate,
+        )
+
+    def used(self, digest: str, scope: str, now_s: float) -> None:
+        """As in `AnswerStore`."""
+        if possible(scope, digest):
+            self._run("used", scope, digest, now_s)
+
+    def delete(self, digest: str, scope: str) -> bool:
+        """As in `AnswerStore`."""
+        return possible(scope, digest) and bool(self._run("delete", scope, digest))
+
+    def candidates(self, partition: str, scope: str, now_s: float) -> Sequence[Candidate]:
+        """As in `AnswerStore`."""
+        if not possible(scope, partition):
+            return []
+        with self._told():
+            packed: Any = self._redis.hgetall(_key("questions", scope, partition))
+        found = (unpack_candidate(data, digest.decode(), now_s) for digest, data in packed.items())
+        return [candidate for candidate in found if candidate is not None]
+
+    # -- what a person sees of it --
+
+    def entries(self, scope: str, now_s: float, limit: int, skip: int = 0) -> Sequence[CacheEntry]:
+        """As in `AnswerStore`."""
+        limit, skip = _within(limit), _within(skip)
+        if not possible(scope) or not limit:
+            return []
+        entries = []
+        for digest, size, partition, used_s, meta, hits in self._run(
+            "entries", scope, now_s, limit, skip
+        ):
+            shown = unpack_listed(meta)
+            if shown is not None:
+                key = CacheKey(digest.decode(), partition.decode(), scope)
+                entries.append(_entry(key, shown, int(size), float(used_s), int(hits)))
+        return entries
+
+    def totals(self, scope: str, now_s: float) -> CacheTotals:
+        """As in `AnswerStore`."""
+        if not possible(scope):
+            return CacheTotals(0, 0)
+        return CacheTotals(*map(int, self._run("totals", scope, now_s)))
+
+    def clear(self, scope: str, *, model: str | None = None, before_s: float | None = None) -> int:
+        """As in `AnswerStore`. In many short steps: others are served in between."""
+        if not possible(scope):
+            return 0
+        with self._told():
+            digests: Any = self._redis.zrange(_key("scope", scope), 0, -1)
+        gone = 0
+        for start in range(0, len(digests), _AT_ONCE):
+            some = digests[start : start + _AT_ONCE]
+            if model is not None or before_s is not None:
+                some = self._matching(scope, some, model, before_s)
+            gone += int(self._run("delete", scope, *some)) if some else 0
+        if model is None and before_s is None:
+            self._run("clear_log", scope)
+        return gone
+
+    def _matching(
+        self, scope: str, digests: Sequence[bytes], model: str | None, before_s: float | None
+    ) -> Sequence[bytes]:
+        with self._told(), self._redis.pipeline(transaction=False) as pipeline:
+            for digest in digests:
+                pipeline.hget(_key("answer", scope, digest.decode()), "meta")
+            metas = pipeline.execute()
+        matching = []
+        for digest, meta in zip(digests, metas, strict=True):
+            shown = unpack_listed(meta)
+            if shown is not None and (
+                (model is None or shown.model == keepable(model))
+                and (before_s is None or shown.created_s < before_s)
+            ):
+                matching.append(digest)
+        return matching
+
+    # -- what a person said of it, and the log --
+
+    def reject(self, partition: str, scope: str, rejection: Rejection) -> None:
+        """As in `AnswerStore`."""
+        if not possible(scope, partition):
+            raise CacheStoreError("no key of a rejection")
+        packed = pack_rejection(rejection)
+        self._run("reject", scope, partition, REJECTIONS_KEPT, int(REJECTIONS_KEPT_S), packed)
+
+    def rejections(self, partition: str, scope: str) -> Sequence[Rejection]:
+        """As in `AnswerStore`."""
+        if not possible(scope, partition):
+            return []
+        with self._told():
+            packed: Any = self._redis.lrange(_key("rejections", scope, partition), 0, -1)
+        found = [unpacked for data in packed if (unpacked := unpack_rejection(data)) is not None]
+        return sorted(found, key=lambda rejection: -rejection.at_s)
+
+    def note(self, decision: Decision) -> None:
+        """As in `AnswerStore`."""
+        if not possible(decision.scope):
+            raise CacheStoreError("no scope of a decision")
+        self._run(
+            "note",
+            decision.scope,
+            to_bytes(decision.decision_id),
+            decision.at_s,
+            decision.at_s - DECISIONS_KEPT_S,
+            DECISIONS_KEPT,
+            int(DECISIONS_KEPT_S),
+            pack_decision(decision),
+            "" if decision.judged is None else int(decision.judged),
+        )
+
+    def decisions(self, scope: str, limit: int = DECISIONS_KEPT) -> Sequence[Decision]:
+        """As in `AnswerStore`."""
+        limit = _within(limit)
+        if not possible(scope) or not limit:
+            return []
+        found = (
+            unpack_decision(body, scope, None if not judged else judged == b"1")
+            for body, judged in self._run("decisions", scope, limit)
+        )
+        return [decision for decision in found if decision is not None]
+
+    def judge(self, decision_id: str, scope: str, same: bool) -> None:
+        """As in `AnswerStore`."""
+        if possible(scope):
+            self._run("judge", scope, to_bytes(decision_id), int(same))
+
+    def close(self) -> None:
+        """As in `AnswerStore`."""
+        with suppress(redis.RedisError, OSError):
+            self._redis.close()
+            self._pool.disconnect()
+
+    # -- asking Redis --
+
+    def _run(self, name: str, *arguments: Any) -> Any:
+        with self._told():
+            return self._scripts[name](args=[PREFIX, *map(_argument, arguments)])
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        failed = self._failed
+        if failed is not None and self._clock() < failed[1]:
+            raise CacheStoreError(f"Redis: {failed[0]}")
+        try:
+            yield
+        except (redis.RedisError, OSError, ValueError, ArithmeticError, TypeError) as fault:
+            name = _name(fault)
+            if isinstance(fault, redis.ConnectionError | redis.TimeoutError | OSError):
+                self._failed = (name, self._clock() + _LEFT_ALONE_S)
+            # Not `from fault`: its text holds the address.
+            raise CacheStoreError(f"Redis: {name}") from None
+        self._failed = None
+
+
+class _Hasty:
+    """A connection that is made in time or not at all.
+
+    A name's address has no limit on time, and several addresses have one each; so it is made on a
+    thread of its own, which ends by itself.
+    """
+
+    socket_connect_timeout: float | None
+
+    def _connect(self) -> Any:
+        made: list[Any] = []
+        lock, late = threading.Lock(), False
+
+        def connect() -> None:
+            try:
+                result: Any = super(_Hasty, self)._connect()  # type: ignore[misc]
+            except BaseException as fault:  # noqa: BLE001 - raised below
+                result = fault
+            with lock:
+                if not late:
+                    made.append(result)
+                elif not isinstance(result, BaseException):
+                    result.close()
+
+        thread = threading.Thread(target=connect, daemon=True, name="redis-connect")
+        thread.start()
+        thread.join(self.socket_connect_timeout)
+        with lock:
+            late = not made
+        if late:
+            raise TimeoutError
+        if isinstance(made[0], BaseException):
+            raise made[0]
+        return made[0]
+
+
+def _pool(url: str, patience_s: float) -> redis.ConnectionPool:
+    """Connections that wait for so long at most and try once.
+
+    Raises:
+        CacheStoreError: that is no address of a Redis.
+    """
+    try:
+        told: dict[str, Any] = dict(parse_url(url))
+    except ValueError:
+        raise CacheStoreError("Redis: its address isn't one") from None
+    kind = told.pop("connection_class", redis.Connection)
+    return redis.ConnectionPool(
+        **told
+        | {
+            "connection_class": type("_HastyConnection", (_Hasty, kind), {}),
+            "socket_timeout": patience_s,
+            "socket_connect_timeout": patience_s,
+            "retry": Retry(NoBackoff(), 0),
+            "max_connections": _MOST_CONNECTIONS,
+            # RESP2 and no names: nothing is said before the first command but the password.
+            "protocol": 2,
+            "driver_info": None,
+            "decode_responses": False,
+        }
+    )
+
+
+def _name(fault: BaseException) -> str:
+    """What went wrong, by Redis's own code where it has one; never an address or an argument."""
+    code = re.match(r"[A-Z]{3,20}\b", str(fault)) if isinstance(fault, redis.ResponseError) else None
+    return f"{type(fault).__name__} {code[0]}" if code else type(fault).__name__
+
+
+def _key(kind: str, *parts: str) -> str:
+    return f"{PREFIX}{kind}:{':'.join(parts)}"
+
+
+def _argument(value: Any) -> Any:
+    # Redis takes `inf` and all digits of a float.
+    return repr(value) if isinstance(value, float) else value
+
+
+def _within(number: int) -> int:
+    return min(max(number, 0), _MOST)
+
+
+def _entry(key: CacheKey, shown: Listed, size: int, used_s: float, hits: int) -> CacheEntry:
+    return CacheEntry(
+        key=key,
+        question=shown.question,
+        opening=shown.opening,
+        chars=shown.chars,
+        size=size,
+        model=shown.model,
+        server=shown.server,
+        created_s=shown.created_s,
+        expires_s=shown.expires_s,
+        used_s=used_s,
+        hits=hits,
+    )
+
+
+def _size(key: CacheKey, body: bytes, meta: bytes, candidate: bytes) -> int:
+    """Bytes of Redis's memory that an entry takes, its share of the indexes included."""
+    return len(body) + len(meta) + len(candidate)

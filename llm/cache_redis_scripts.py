@@ -1,0 +1,232 @@
+"""What Redis does for the answer cache as a whole, in Lua. `ARGV[1]` is the prefix of all keys.
+
+Keys, each behind the prefix:
+    answer:SCOPE:DIGEST         hash  body, meta (what a list shows), hits; expires by itself
+    questions:SCOPE:PARTITION   hash  digest to question and vector; expires with its last
+    scope:SCOPE                 zset  digests by when they were used
+    lru                         zset  SCOPE:DIGEST by the same, of all scopes
+    expiry                      zset  SCOPE:DIGEST by when they expire
+    records                     hash  SCOPE:DIGEST to "size partition"
+    sizes                       hash  scope to the sum of its sizes; "" of all
+    rejections:SCOPE:PARTITION  list  newest first
+    rejected:SCOPE              set   partitions with rejections
+    log:SCOPE, judged:SCOPE     hash  decision id to decision, and to what a person said
+    order:SCOPE                 zset  decision ids by time
+
+An answer may be gone before its places in the indexes: it expired, or Redis needed room. Those go
+with the next answers that are kept.
+"""
+
+from __future__ import annotations
+
+_FORGET = """
+local P = ARGV[1]
+local function add(scope, size)
+  for _, of in ipairs({scope, ''}) do
+    if redis.call('HINCRBY', P..'sizes', of, size) <= 0 then redis.call('HDEL', P..'sizes', of) end
+  end
+end
+local function unrecord(scope, digest, but)
+  local member = scope..':'..digest
+  local record = redis.call('HGET', P..'records', member)
+  if not record then return end
+  local size, partition = string.match(record, '^(%d+) (%x+)$')
+  add(scope, -tonumber(size))
+  redis.call('HDEL', P..'records', member)
+  if partition ~= but then redis.call('HDEL', P..'questions:'..scope..':'..partition, digest) end
+end
+local function forget(scope, digest)
+  local member = scope..':'..digest
+  redis.call('ZREM', P..'lru', member)
+  redis.call('ZREM', P..'expiry', member)
+  redis.call('ZREM', P..'scope:'..scope, digest)
+  unrecord(scope, digest, '')
+  return redis.call('UNLINK', P..'answer:'..member)
+end
+local function forget_member(member)
+  local scope, digest = string.match(member, '^(.*):(%x+)$')
+  forget(scope, digest)
+end
+"""
+
+# The first write is the one that Redis refuses where it is full or may only be read: then nothing
+# has been changed.
+_PUT = (
+    _FORGET
+    + """
+local scope, digest, partition, size, lives_ms = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local created_s, expires_s, cap, at_once = ARGV[7], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
+local body, meta, question = ARGV[11], ARGV[12], ARGV[13]
+local member = scope..':'..digest
+redis.call('HSET', P..'answer:'..member, 'body', body, 'meta', meta, 'hits', 0)
+redis.call('PEXPIRE', P..'answer:'..member, lives_ms)
+unrecord(scope, digest, question == '' and '' or partition)
+if question ~= '' then
+  local questions = P..'questions:'..scope..':'..partition
+  local left_ms = redis.call('PTTL', questions)
+  redis.call('HSET', questions, digest, question)
+  if left_ms < tonumber(lives_ms) then redis.call('PEXPIRE', questions, lives_ms) end
+end
+redis.call('HSET', P..'records', member, size..' '..partition)
+redis.call('ZADD', P..'lru', created_s, member)
+redis.call('ZADD', P..'expiry', expires_s, member)
+redis.call('ZADD', P..'scope:'..scope, created_s, digest)
+add(scope, tonumber(size))
+for _, each in ipairs(redis.call('ZRANGEBYSCORE', P..'expiry', '-inf', created_s, 'LIMIT', 0, at_once)) do
+  forget_member(each)
+end
+for _ = 1, at_once do
+  if tonumber(redis.call('HGET', P..'sizes', '') or 0) <= cap then break end
+  local oldest = redis.call('ZRANGE', P..'lru', 0, 1)
+  local leaving = oldest[1] == member and oldest[2] or oldest[1]
+  if not leaving then  -- Redis lost a part of the indexes
+    redis.call('DEL', P..'sizes')
+    break
+  end
+  forget_member(leaving)
+end
+"""
+)
+
+_USED = """
+local P, scope, digest, now_s = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local member = scope..':'..digest
+if redis.call('EXISTS', P..'answer:'..member) == 1 then
+  redis.call('HINCRBY', P..'answer:'..member, 'hits', 1)
+  redis.call('ZADD', P..'lru', 'XX', 'GT', now_s, member)
+  redis.call('ZADD', P..'scope:'..scope, 'XX', 'GT', now_s, digest)
+end
+"""
+
+_DELETE = (
+    _FORGET
+    + """
+local gone = 0
+for at = 3, #ARGV do gone = gone + forget(ARGV[2], ARGV[at]) end
+return gone
+"""
+)
+
+_EXPIRED = """
+local P, scope, now_s = ARGV[1], ARGV[2], ARGV[3]
+local expired, expired_size, expired_count = {}, 0, 0
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', P..'expiry', '-inf', now_s)) do
+  local of, digest = string.match(member, '^(.*):(%x+)$')
+  if of == scope then
+    expired[digest] = true
+    expired_count = expired_count + 1
+    local record = redis.call('HGET', P..'records', member)
+    if record then expired_size = expired_size + tonumber(string.match(record, '^%d+')) end
+  end
+end
+"""
+
+_TOTALS = (
+    _EXPIRED
+    + """
+local size = tonumber(redis.call('HGET', P..'sizes', scope) or 0) - expired_size
+local count = redis.call('ZCARD', P..'scope:'..scope) - expired_count
+return {math.max(count, 0), math.max(size, 0)}
+"""
+)
+
+_ENTRIES = (
+    _EXPIRED
+    + """
+local limit, skip = tonumber(ARGV[4]), tonumber(ARGV[5])
+local found, at = {}, 0
+while #found < limit do
+  local used = redis.call('ZREVRANGE', P..'scope:'..scope, at, at + 999, 'WITHSCORES')
+  if #used == 0 then break end
+  at = at + 1000
+  for i = 1, #used, 2 do
+    local digest, member = used[i], scope..':'..used[i]
+    if not expired[digest] and redis.call('EXISTS', P..'answer:'..member) == 1 then
+      if skip > 0 then
+        skip = skip - 1
+      elseif #found < limit then
+        local shown = redis.call('HMGET', P..'answer:'..member, 'meta', 'hits')
+        local record = redis.call('HGET', P..'records', member)
+        if shown[1] and record then
+          local size, partition = string.match(record, '^(%d+) (%x+)$')
+          found[#found + 1] = {digest, size, partition, used[i + 1], shown[1], shown[2] or 0}
+        end
+      end
+    end
+  end
+end
+return found
+"""
+)
+
+_REJECT = """
+local P, scope, partition, kept, kept_s = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local list = P..'rejections:'..scope..':'..partition
+redis.call('LPUSH', list, ARGV[6])
+redis.call('LTRIM', list, 0, kept - 1)
+redis.call('EXPIRE', list, kept_s)
+redis.call('SADD', P..'rejected:'..scope, partition)
+redis.call('EXPIRE', P..'rejected:'..scope, kept_s)
+"""
+
+_NOTE = """
+local P, scope, id, at_s, old_s = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local kept, kept_s, body, judged = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
+local log, order, said = P..'log:'..scope, P..'order:'..scope, P..'judged:'..scope
+redis.call('HSET', log, id, body)
+redis.call('ZADD', order, at_s, id)
+if judged == '' then redis.call('HDEL', said, id) else redis.call('HSET', said, id, judged) end
+local old = redis.call('ZRANGEBYSCORE', order, '-inf', '('..old_s, 'LIMIT', 0, 100)
+local surplus = redis.call('ZCARD', order) - kept - #old
+if surplus > 0 then
+  old = redis.call('ZRANGE', order, 0, math.min(#old + surplus, 100) - 1)
+end
+for _, each in ipairs(old) do
+  redis.call('ZREM', order, each)
+  redis.call('HDEL', log, each)
+  redis.call('HDEL', said, each)
+end
+for _, key in ipairs({log, order, said}) do redis.call('EXPIRE', key, kept_s) end
+"""
+
+_DECISIONS = """
+local P, scope, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local ids, found = redis.call('ZREVRANGE', P..'order:'..scope, 0, limit - 1), {}
+for _, id in ipairs(ids) do
+  local body = redis.call('HGET', P..'log:'..scope, id)
+  if body then found[#found + 1] = {body, redis.call('HGET', P..'judged:'..scope, id) or ''} end
+end
+return found
+"""
+
+_JUDGE = """
+local P, scope, id, same = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('HEXISTS', P..'log:'..scope, id) == 1 then
+  redis.call('HSET', P..'judged:'..scope, id, same)
+  local left_ms = redis.call('PTTL', P..'log:'..scope)
+  if left_ms > 0 then redis.call('PEXPIRE', P..'judged:'..scope, left_ms) end
+end
+"""
+
+_CLEAR_LOG = """
+local P, scope = ARGV[1], ARGV[2]
+for _, partition in ipairs(redis.call('SMEMBERS', P..'rejected:'..scope)) do
+  redis.call('UNLINK', P..'rejections:'..scope..':'..partition)
+end
+for _, kind in ipairs({'rejected:', 'log:', 'order:', 'judged:'}) do
+  redis.call('UNLINK', P..kind..scope)
+end
+"""
+
+SCRIPTS = {
+    "put": _PUT,
+    "used": _USED,
+    "delete": _DELETE,
+    "entries": _ENTRIES,
+    "totals": _TOTALS,
+    "reject": _REJECT,
+    "note": _NOTE,
+    "decisions": _DECISIONS,
+    "judge": _JUDGE,
+    "clear_log": _CLEAR_LOG,
+}

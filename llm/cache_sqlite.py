@@ -1,0 +1,486 @@
+"""The answer cache in a SQLite file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, Table, Text
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.engine import Connection
+
+from llm.cache_file import BUSY_S, CacheFile
+from llm.cache_packing import (
+    listed,
+    pack_answer,
+    pack_decision,
+    possible,
+    to_bytes,
+    to_text,
+    unpack_answer,
+    unpack_decision,
+)
+from llm.cache_types import (
+    DECISIONS_KEPT,
+    DECISIONS_KEPT_S,
+    REJECTIONS_KEPT,
+    REJECTIONS_KEPT_S,
+    CachedAnswer,
+    CacheEntry,
+    CacheKey,
+    CacheStoreError,
+    CacheTotals,
+    Candidate,
+    Decision,
+    Rejection,
+)
+from llm.served_values import keepable
+
+VERSION = 1
+"""Of the tables and of what is packed in them. Another one's file is made anew."""
+
+_ALL = ""  # the totals of all scopes together; no scope is empty
+_AT_ONCE = 200
+_MOST = 1_000_000
+_PAGE = 4096  # SQLite's default
+_ROW_BYTES, _BODY_BYTES, _CELL_BYTES, _INDEX_BYTES, _INDEX_FILL = 54, 4, 7, 13, 1.25
+_TABLES = sa.MetaData()
+
+_entries = Table(
+    "entries",
+    _TABLES,
+    Column("row", Integer, primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("partition", Text, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("created_s", Float, nullable=False),
+    Column("expires_s", Float, nullable=False),
+    Column("used_s", Float, nullable=False),
+    Column("hits", Integer, nullable=False),
+    Column("chars", Integer, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("server", Text, nullable=False),
+    Column("opening", Text, nullable=False),
+    Column("embedding", Text, nullable=False),
+    Column("question", LargeBinary, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Index("entries_digest", "scope", "digest", unique=True),
+    Index("entries_listed", "scope", "used_s"),
+    Index("entries_used", "used_s"),
+    Index("entries_expiry", "expires_s"),
+)
+_c = _entries.c
+Index("entries_partition", _c.scope, _c.partition, sqlite_where=sa.func.length(_c.vector) > 0)
+
+# Apart, so that the vectors of a partition lie close together.
+_bodies = Table(
+    "bodies",
+    _TABLES,
+    Column("row", ForeignKey(_c.row, ondelete="CASCADE"), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+_totals = Table(
+    "totals",
+    _TABLES,
+    Column("scope", Text, primary_key=True),
+    Column("entries", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+)
+_rejections = Table(
+    "rejections",
+    _TABLES,
+    Column("row", Integer, primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("partition", Text, nullable=False),
+    Column("at_s", Float, nullable=False, index=True),
+    Column("similarity", Float, nullable=False),
+    Column("embedding", Text, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Index("rejections_partition", "scope", "partition", "at_s"),
+)
+_decisions = Table(
+    "decisions",
+    _TABLES,
+    Column("row", Integer, primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("decision_id", LargeBinary, nullable=False),
+    Column("at_s", Float, nullable=False, index=True),
+    Column("judged", Integer),
+    Column("body", LargeBinary, nullable=False),
+    Index("decisions_id", "scope", "decision_id", unique=True),
+    Index("decisions_listed", "scope", "at_s"),
+)
+
+
+class SqliteAnswerStore:
+    """An `AnswerStore` in one file, which several processes may share.
+
+    Args:
+        path: the file; its folder is made.
+        max_bytes: the size cap.
+        busy_s: how long a write waits for another's.
+
+    Thread-safety: every method may be called from any thread.
+    """
+
+    def __init__(self, path: Path, max_bytes: int, busy_s: float = BUSY_S) -> None:
+        self._file = CacheFile(path, _TABLES, VERSION, busy_s)
+        self._max_bytes = max_bytes
+
+    # -- answers --
+
+    def get(self, digest: str, scope: str, now_s: float) -> CachedAnswer | None:
+        """As in `AnswerStore`."""
+        if not possible(scope, digest):
+            return None
+        with self._file.reading() as connection:
+            body = connection.execute(
+                sa.select(_bodies.c.body)
+                .join(_entries, _bodies.c.row == _c.row)
+                .where(*_own(digest, scope), _c.expires_s > now_s)
+            ).scalar()
+        return None if body is None else unpack_answer(body, digest, scope)
+
+    def put(self, answer: CachedAnswer, vector: bytes = b"", embedding: str = "") -> None:
+        """As in `AnswerStore`."""
+        key = answer.key
+        if not possible(key.scope, key.digest, key.partition):
+            raise CacheStoreError("no key of an answer")
+        body, shown, question = pack_answer(answer), listed(answer), to_bytes(answer.question)
+        values = {
+            "scope": key.scope,
+            "digest": key.digest,
+            "partition": key.partition,
+            "created_s": answer.created_s,
+            "expires_s": answer.expires_s,
+            "used_s": answer.created_s,
+            "hits": 0,
+            "chars": shown.chars,
+            "model": shown.model,
+            "server": shown.server,
+            "opening": shown.opening,
+            "embedding": keepable(embedding),
+            "question": question,
+            "vector": vector,
+        }
+        size = _size(values, body)
+        with self._file.writing() as connection:
+            _forget(connection, _c.row.in_(sa.select(_c.row).where(*_own(key.digest, key.scope))))
+            row = -1
+            if size <= self._max_bytes:
+                made = connection.execute(insert(_entries).values(size=size, **values))
+                assert made.inserted_primary_key is not None
+                row = made.inserted_primary_key[0]
+                connection.execute(insert(_bodies).values(row=row, body=body))
+                for scope in (key.scope, _ALL):
+                    _count(connection, scope, 1, size)
+            expired = sa.select(_c.row).where(_c.expires_s <= answer.created_s).limit(_AT_ONCE)
+            _forget(connection, _c.row.in_(expired))
+            self._make_room(connection, row)
+
+    def _make_room(self, connection: Connection, kept: int) -> None:
+        """Forget the least recently used over the cap, but for that row; so many at once that room
+        is made sooner than it is taken, and few enough for a moment."""
+        over = -self._max_bytes + (
+            connection.execute(sa.select(_totals.c.size).where(_totals.c.scope == _ALL)).scalar()
+            or 0
+        )
+        if over <= 0:
+            return
+        oldest = connection.execute(
+            sa.select(_c.row, _c.size).order_by(_c.used_s, _c.row).limit(_AT_ONCE)
+        )
+        leaving = []
+        for row, size in oldest:
+            if over <= 0:
+                break
+            if row != kept:
+                leaving.append(row)
+                over -= size
+        _forget(connection, _c.row.in_(leaving))
+
+    def used(self, digest: str, scope: str, now_s: float) -> None:
+        """As in `AnswerStore`."""
+        if not possible(scope, digest):
+            return
+        with self._file.writing() as connection:
+            connection.execute(
+                sa.update(_entries)
+                .where(*_own(digest, scope))
+                .values(hits=_c.hits + 1, used_s=sa.func.max(_c.used_s, now_s))
+            )
+
+    def delete(self, digest: str, scope: str) -> bool:
+        """As in `AnswerStore`."""
+        if not possible(scope, digest):
+            return False
+        with self._file.writing() as connection:
+            return _forget(connection, sa.and_(*_own(digest, scope))) > 0
+
+    def candidates(self, partition: str, scope: str, now_s: float) -> Sequence[Candidate]:
+        """As in `AnswerStore`."""
+        if not possible(scope, partition):
+            return []
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                sa.select(_c.digest, _c.question, _c.vector, _c.embedding).where(
+                    _c.scope == scope,
+                    _c.partition == partition,
+                    sa.func.length(_c.vector) > sa.literal_column("0"),  # as the index has it
+                    _c.expires_s > now_s,
+                )
+            ).all()
+        return [
+            Candidate(digest, to_text(question), vector, model)
+            for digest, question, vector, model in rows
+        ]
+
+    # -- what a person sees of it --
+
+    def entries(self, scope: str, now_s: float, limit: int, skip: int = 0) -> Sequence[CacheEntry]:
+        """As in `AnswerStore`."""
+        if not possible(scope):
+            return []
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                sa.select(*(column for column in _c if column.name not in ("row", "vector")))
+                .where(_c.scope == scope, _c.expires_s > now_s)
+                .order_by(_c.used_s.desc(), _c.row.desc())
+                .limit(_within(limit))
+                .offset(_within(skip))
+            ).all()
+        return [
+            CacheEntry(
+                key=CacheKey(row.digest, row.partition, row.scope),
+                question=keepable(to_text(row.question)),
+                opening=row.opening,
+                chars=row.chars,
+                size=row.size,
+                model=row.model,
+                server=row.server,
+                created_s=row.created_s,
+                expires_s=row.expires_s,
+                used_s=row.used_s,
+                hits=row.hits,
+            )
+            for row in rows
+        ]
+
+    def totals(self, scope: str, now_s: float) -> CacheTotals:
+        """As in `AnswerStore`."""
+        if not possible(scope):
+            return CacheTotals(0, 0)
+        with self._file.reading() as connection:
+            all_of_it = connection.execute(
+                sa.select(_totals.c.entries, _totals.c.size).where(_totals.c.scope == scope)
+            ).first() or (0, 0)
+            # Few: each answer that is kept takes expired ones away.
+            expired = connection.execute(
+                sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(_c.size), 0)).where(
+                    _c.scope == scope, _c.expires_s <= now_s
+                )
+            ).one()
+        return CacheTotals(all_of_it[0] - expired[0], all_of_it[1] - expired[1])
+
+    def clear(self, scope: str, *, model: str | None = None, before_s: float | None = None) -> int:
+        """As in `AnswerStore`. In many short transactions: others write in between."""
+        if not possible(scope):
+            return 0
+        wanted = [_c.scope == scope]
+        if model is not None:
+            wanted.append(_c.model == keepable(model))
+        if before_s is not None:
+            wanted.append(_c.created_s < before_s)
+        gone, last = 0, -1
+        while True:
+            with self._file.writing() as connection:
+                rows = (
+                    connection.execute(
+                        sa.select(_c.row)
+                        .where(*wanted, _c.row > last)
+                        .order_by(_c.row)
+                        .limit(_AT_ONCE)
+                    )
+                    .scalars()
+                    .all()
+                )
+                gone += _forget(connection, _c.row.in_(rows)) if rows else 0
+                if not rows and model is None and before_s is None:
+                    for table in (_rejections, _decisions):
+                        connection.execute(sa.delete(table).where(table.c.scope == scope))
+            if not rows:
+                break
+            last = rows[-1]
+        if gone:
+            self._file.give_back()
+        return gone
+
+    # -- what a person said of it, and the log --
+
+    def reject(self, partition: str, scope: str, rejection: Rejection) -> None:
+        """As in `AnswerStore`."""
+        if not possible(scope, partition):
+            raise CacheStoreError("no key of a rejection")
+        table = _rejections.c
+        own = (table.scope == scope, table.partition == partition)
+        with self._file.writing() as connection:
+            connection.execute(
+                insert(_rejections).values(
+                    scope=scope,
+                    partition=partition,
+                    at_s=rejection.at_s,
+                    similarity=rejection.similarity,
+                    embedding=keepable(rejection.embedding),
+                    vector=rejection.vector,
+                )
+            )
+            _keep_newest(connection, _rejections, own, REJECTIONS_KEPT)
+            old = table.at_s < rejection.at_s - REJECTIONS_KEPT_S
+            connection.execute(sa.delete(_rejections).where(old))
+
+    def rejections(self, partition: str, scope: str) -> Sequence[Rejection]:
+        """As in `AnswerStore`."""
+        if not possible(scope, partition):
+            return []
+        table = _rejections.c
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                sa.select(table.vector, table.embedding, table.similarity, table.at_s)
+                .where(table.scope == scope, table.partition == partition)
+                .order_by(table.at_s.desc(), table.row.desc())
+            ).all()
+        return [Rejection(*row) for row in rows]
+
+    def note(self, decision: Decision) -> None:
+        """As in `AnswerStore`."""
+        if not possible(decision.scope):
+            raise CacheStoreError("no scope of a decision")
+        table = _decisions.c
+        with self._file.writing() as connection:
+            judged = None if decision.judged is None else int(decision.judged)
+            values = {"at_s": decision.at_s, "judged": judged, "body": pack_decision(decision)}
+            key = {"scope": decision.scope, "decision_id": to_bytes(decision.decision_id)}
+            connection.execute(
+                insert(_decisions)
+                .values(**key, **values)
+                .on_conflict_do_update(index_elements=list(key), set_=values)
+            )
+            _keep_newest(connection, _decisions, (table.scope == decision.scope,), DECISIONS_KEPT)
+            old = table.at_s < decision.at_s - DECISIONS_KEPT_S
+            connection.execute(sa.delete(_decisions).where(old))
+
+    def decisions(self, scope: str, limit: int = DECISIONS_KEPT) -> Sequence[Decision]:
+        """As in `AnswerStore`."""
+        if not possible(scope):
+            return []
+        table = _decisions.c
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                sa.select(table.body, table.judged)
+                .where(table.scope == scope)
+                .order_by(table.at_s.desc(), table.row.desc())
+                .limit(_within(limit))
+            ).all()
+        found = (
+            unpack_decision(body, scope, None if judged is None else bool(judged))
+            for body, judged in rows
+        )
+        return [decision for decision in found if decision is not None]
+
+    def judge(self, decision_id: str, scope: str, same: bool) -> None:
+        """As in `AnswerStore`."""
+        if not possible(scope):
+            return
+        table = _decisions.c
+        with self._file.writing() as connection:
+            connection.execute(
+                sa.update(_decisions)
+                .where(table.scope == scope, table.decision_id == to_bytes(decision_id))
+                .values(judged=int(same))
+            )
+
+    def close(self) -> None:
+        """As in `AnswerStore`."""
+        self._file.close()
+
+
+def _own(digest: str, scope: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return _c.scope == scope, _c.digest == digest
+
+
+def _within(number: int) -> int:
+    return min(max(number, 0), _MOST)
+
+
+def _size(values: Mapping[str, Any], body: bytes) -> int:
+    """Bytes of the file that an entry takes, its share of the indexes included.
+
+    Pages of random fill can't be told from outside; over many entries it holds within a few percent.
+    """
+    texts = [value for value in values.values() if isinstance(value, str | bytes)]
+    row = _ROW_BYTES + sum(len(_encoded(text)) for text in texts)
+    scope, digest = len(_encoded(values["scope"])), len(values["digest"])
+    indexes = _INDEX_BYTES * 4 + 2 * scope + digest
+    if values["vector"]:
+        indexes += _INDEX_BYTES + scope + len(values["partition"])
+    return _in_pages(row) + _in_pages(len(body) + _BODY_BYTES) + round(indexes * _INDEX_FILL)
+
+
+def _encoded(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _in_pages(row: int) -> int:
+    """Bytes that a row takes: whole overflow pages for a long one, and its share of a page for the
+    rest. Source: https://www.sqlite.org/fileformat2.html#cell_payload_overflow_pages"""
+    most, least = _PAGE - 35, (_PAGE - 12) * 32 // 255 - 23
+    overflow = 0
+    if row > most:
+        local = least + (row - least) % (_PAGE - 4)
+        local = local if local <= most else least
+        overflow = -(-(row - local) // (_PAGE - 4)) * _PAGE
+        row = local + 4
+    return overflow + _PAGE // max((_PAGE - 8) // (row + _CELL_BYTES), 1)
+
+
+def _forget(connection: Connection, which: sa.ColumnElement[bool]) -> int:
+    """Delete these entries and all that belongs to them; returns how many there were."""
+    gone = connection.execute(
+        sa.delete(_entries).where(which).returning(_c.scope, _c.size)
+    ).all()
+    for scope in {scope for scope, _ in gone}:
+        sizes = [size for of, size in gone if of == scope]
+        _count(connection, scope, -len(sizes), -sum(sizes))
+    if gone:
+        _count(connection, _ALL, -len(gone), -sum(size for _, size in gone))
+    return len(gone)
+
+
+def _count(connection: Connection, scope: str, entries: int, size: int) -> None:
+    adding = insert(_totals).values(scope=scope, entries=entries, size=size)
+    connection.execute(
+        adding.on_conflict_do_update(
+            index_elements=["scope"],
+            set_={
+                "entries": _totals.c.entries + adding.excluded.entries,
+                "size": _totals.c.size + adding.excluded.size,
+            },
+        )
+    )
+
+
+def _keep_newest(
+    connection: Connection, table: Table, own: Collection[sa.ColumnElement[bool]], kept: int
+) -> None:
+    columns = table.c
+    surplus = (
+        sa.select(columns.row)
+        .where(*own)
+        .order_by(columns.at_s.desc(), columns.row.desc())
+        .limit(_AT_ONCE)
+        .offset(kept)
+    )
+    connection.execute(sa.delete(table).where(columns.row.in_(surplus)))
