@@ -63,6 +63,9 @@ _LONGEST_MS = 10 * 365 * 86_400_000
 _AT_ONCE = 200
 _MOST = 1_000_000
 _MOST_CONNECTIONS = 64
+# Bytes that Redis 7 takes beside the strings, for 64 bits: a place in a hash with its share of the
+# table, a node of a sorted set, an empty hash as a key's value.
+_SLOT, _NODE, _HASH = 44, 53, 112
 
 
 class RedisAnswerStore:
@@ -119,7 +122,7 @@ class RedisAnswerStore:
             )
         size = _size(key, body, meta, candidate)
         lives_s = answer.expires_s - answer.created_s
-        if size > self._max_bytes or lives_s <= 0:
+        if size > self._max_bytes or not lives_s > 0:
             self.delete(key.digest, key.scope)
             return
         self._run(
@@ -128,7 +131,7 @@ class RedisAnswerStore:
             key.digest,
             key.partition,
             size,
-            min(math.ceil(lives_s * 1000), _LONGEST_MS),
+            math.ceil(min(lives_s * 1000, _LONGEST_MS)),
             answer.created_s,
             answer.expires_s,
             self._max_bytes,
@@ -228,7 +231,9 @@ class RedisAnswerStore:
         with self._told():
             packed: Any = self._redis.lrange(_key("rejections", scope, partition), 0, -1)
         found = [unpacked for data in packed if (unpacked := unpack_rejection(data)) is not None]
-        return sorted(found, key=lambda rejection: -rejection.at_s)
+        found.sort(key=lambda rejection: -rejection.at_s)
+        # Redis lets them go a year after the last; those before it are a year older than that.
+        return [each for each in found if each.at_s >= found[0].at_s - REJECTIONS_KEPT_S]
 
     def note(self, decision: Decision) -> None:
         """As in `AnswerStore`."""
@@ -389,5 +394,23 @@ def _entry(key: CacheKey, shown: Listed, size: int, used_s: float, hits: int) ->
 
 
 def _size(key: CacheKey, body: bytes, meta: bytes, candidate: bytes) -> int:
-    """Bytes of Redis's memory that an entry takes, its share of the indexes included."""
-    return len(body) + len(meta) + len(candidate)
+    """Bytes of Redis's memory that an entry takes, its places in the indexes included."""
+    digest = len(key.digest)
+    member = len(key.scope) + 1 + digest
+    answer = _string(len(PREFIX) + len("answer:") + member) + _HASH + 2 * _SLOT
+    fields = 3 * _SLOT + 4 * _string(4) + _string(len(body)) + _string(len(meta))
+    record = _SLOT + _string(member) + _string(len(key.partition) + 6)
+    ordered = 3 * (_SLOT + _NODE) + 2 * _string(member) + _string(digest)
+    question = _SLOT + _string(digest) + _string(len(candidate)) if candidate else 0
+    return answer + fields + record + ordered + question
+
+
+def _string(length: int) -> int:
+    """Bytes that Redis takes for a string: its head, and what the allocator rounds it up to.
+
+    Source: https://github.com/redis/redis/blob/7.0/src/sds.h and the size classes of
+    https://jemalloc.net/jemalloc.3.html
+    """
+    wanted = length + 1 + (3 if length < 1 << 8 else 5 if length < 1 << 16 else 9)
+    step = 16 if wanted <= 128 else 1 << ((wanted - 1).bit_length() - 3)
+    return 8 if wanted <= 8 else -(-wanted // step) * step

@@ -1,4 +1,4 @@
-"""Databases for whichever test wants one: SQLite, and a real PostgreSQL, started once."""
+"""Databases for whichever test wants one: SQLite, and a real PostgreSQL and Redis, started once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.postgres import PostgresServer
+from tests.servers.redis_server import RedisServer
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +37,22 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'conversations.sqlite3'}"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture(scope="session")
+def running_redis() -> Iterator[RedisServer]:
+    """A running server. A test that stops it makes its own."""
+    server = RedisServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def redis_url(running_redis: RedisServer) -> str:
+    """A Redis with nothing in it."""
+    with running_redis.admin() as admin:
+        admin.flushall()
+    return running_redis.url
