@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-vllm check bench clean browser deploy-tools postgres
+.PHONY: help run test test-vllm check bench clean browser deploy-tools postgres redis
 
 PYTHON ?= python3
 VENV := .venv
@@ -35,7 +35,10 @@ deploy-tools: $(VENV)/.dev ## Have nginx and Docker Compose for the tests of dep
 postgres: ## Have a PostgreSQL server for the tests, installed where missing
 	sh tests/have_postgres.sh
 
-test: check browser deploy-tools postgres ## Every check and test: unit, contract, page, real browser, fresh clone
+redis: ## Have a Redis server for the tests, installed where missing
+	sh tests/have_redis.sh
+
+test: check browser deploy-tools postgres redis ## Every check and test: unit, contract, page, real browser, fresh clone
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 test-vllm: $(VENV)/.dev browser ## The tests against real servers: vLLM, installed where missing, and transformers serve

@@ -338,7 +338,7 @@ def _pool(url: str, patience_s: float) -> redis.ConnectionPool:
         CacheStoreError: that is no address of a Redis.
     """
     try:
-        told: dict[str, Any] = dict(parse_url(url))
+        told: dict[str, Any] = dict(parse_url(url))  # type: ignore[no-untyped-call]
     except ValueError:
         raise CacheStoreError("Redis: its address isn't one") from None
     kind = told.pop("connection_class", redis.Connection)
@@ -360,7 +360,9 @@ def _pool(url: str, patience_s: float) -> redis.ConnectionPool:
 
 def _name(fault: BaseException) -> str:
     """What went wrong, by Redis's own code where it has one; never an address or an argument."""
-    code = re.match(r"[A-Z]{3,20}\b", str(fault)) if isinstance(fault, redis.ResponseError) else None
+    code = (
+        re.match(r"[A-Z]{3,20}\b", str(fault)) if isinstance(fault, redis.ResponseError) else None
+    )
     return f"{type(fault).__name__} {code[0]}" if code else type(fault).__name__
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +123,19 @@ class SqliteAnswerStore:
         path: the file; its folder is made.
         max_bytes: the size cap.
         busy_s: how long a write waits for another's.
+        clock: seconds that never go back.
 
     Thread-safety: every method may be called from any thread.
     """
 
-    def __init__(self, path: Path, max_bytes: int, busy_s: float = BUSY_S) -> None:
-        self._file = CacheFile(path, _TABLES, VERSION, busy_s)
+    def __init__(
+        self,
+        path: Path,
+        max_bytes: int,
+        busy_s: float = BUSY_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._file = CacheFile(path, _TABLES, VERSION, busy_s, clock)
         self._max_bytes = max_bytes
 
     # -- answers --
@@ -448,9 +456,7 @@ def _in_pages(row: int) -> int:
 
 def _forget(connection: Connection, which: sa.ColumnElement[bool]) -> int:
     """Delete these entries and all that belongs to them; returns how many there were."""
-    gone = connection.execute(
-        sa.delete(_entries).where(which).returning(_c.scope, _c.size)
-    ).all()
+    gone = connection.execute(sa.delete(_entries).where(which).returning(_c.scope, _c.size)).all()
     for scope in {scope for scope, _ in gone}:
         sizes = [size for of, size in gone if of == scope]
         _count(connection, scope, -len(sizes), -sum(sizes))

@@ -7,6 +7,7 @@ Every field can be set as `STEADY_CHAT_<NAME>` or in `steady_chat.toml` (another
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -148,6 +149,16 @@ class Settings(BaseSettings):
     database_url: SecretStr = Field(
         SecretStr(""),
         description="Where conversations are kept instead, as SQLAlchemy spells it: `postgresql+psycopg://user:password@host/name`.",
+    )
+    redis_url: SecretStr = Field(
+        SecretStr(""),
+        description="A Redis in which answers are kept to be given again, for several machines, as `redis://:password@host:6379/0`. Empty takes `REDIS_URL`; without either they are in a file beside the conversations.",
+    )
+    cache_max_mb: int = Field(
+        256,
+        ge=1,
+        le=1_000_000,
+        description="Megabytes that answers to be given again may take; those used least recently leave first.",
     )
 
     model: str = Field(
@@ -328,6 +339,13 @@ class Settings(BaseSettings):
             raise WrongValueError(Reason("reason-database-url"))
         return value
 
+    @field_validator("redis_url")
+    @classmethod
+    def _known_store(cls, value: SecretStr) -> SecretStr:
+        if not re.match(r"$|rediss?://.|unix://.", value.get_secret_value()):
+            raise WrongValueError(Reason("reason-redis-url"))
+        return value
+
     @field_validator("servers", "models", mode="before")
     @classmethod
     def _from_json(cls, value: object) -> object:
@@ -412,6 +430,16 @@ class Settings(BaseSettings):
         if told.startswith("postgresql://"):
             return told.replace("postgresql://", "postgresql+psycopg://", 1)
         return told or f"sqlite:///{self.data_dir / 'conversations.sqlite3'}"
+
+    def answers_url(self) -> str:
+        """The Redis in which answers are kept; empty where it is a file. It may hold a password."""
+        return self.redis_url.get_secret_value() or os.environ.get("REDIS_URL", "")
+
+    def answers_file(self) -> Path:
+        """The file in which answers are kept otherwise: beside the conversations' where that is one."""
+        told = re.fullmatch(r"sqlite:///([^:?][^?]*)(\?.*)?", self.conversations_url())
+        folder = Path(told[1]).parent if told and not told[1].startswith("file:") else self.data_dir
+        return folder / "answers.sqlite3"
 
     def all_servers(self) -> tuple[Server, ...]:
         """The servers in their order; the single one, named by its address, where none is named."""

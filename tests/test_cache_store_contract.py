@@ -194,7 +194,17 @@ def test_nothing_of_another_scope_can_be_had_by_any_digest(store: AnswerStore) -
         store.note(decision_of("a", scope=scope))
     digest, before = digest_of("a"), store.entries(HER, NOW_S, 10)
     # Also what looks like a part of another's key, or like a pattern.
-    for scope in (ME, "", "person", f"{HER}:", f"{HER}:{digest}", "*", "%", "person-_", HER.upper()):
+    for scope in (
+        ME,
+        "",
+        "person",
+        f"{HER}:",
+        f"{HER}:{digest}",
+        "*",
+        "%",
+        "person-_",
+        HER.upper(),
+    ):
         assert store.get(digest, scope, NOW_S) is None
         assert not store.delete(digest, scope)
         assert not store.candidates(PARTITION, scope, NOW_S)

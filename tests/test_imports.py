@@ -15,9 +15,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "transformers", "openai", "httpx", "httpx2", "streamlit", "gguf", "bitsandbytes"}
-HEAVY |= {"sqlalchemy", "alembic", "psycopg"}
+HEAVY |= {"sqlalchemy", "alembic", "psycopg", "redis"}
 
 DATABASE = (
+    "cache_file",
+    "cache_redis",
+    "cache_sqlite",
     "conversation_archive",
     "conversation_database",
     "conversation_tables",
@@ -27,7 +30,7 @@ DATABASE = (
 )
 
 # The files of a local model's inside are loaded with torch, by the backend that needs them; those
-# of the database by whoever makes the store.
+# of the databases by whoever makes the store.
 LIGHT = sorted(
     path
     for path in (ROOT / "llm").rglob("*.py")
@@ -77,6 +80,8 @@ VENDORS: dict[str, set[str]] = {
     "pydantic_settings": {"llm/settings.py"},
     "fluent": {"llm/catalogue.py"},
     "sqlalchemy": {
+        "llm/cache_file.py",
+        "llm/cache_sqlite.py",
         "llm/conversation_archive.py",
         "llm/conversation_database.py",
         "llm/conversation_search.py",
@@ -91,6 +96,7 @@ VENDORS: dict[str, set[str]] = {
         "llm/migrations/versions/v0001_conversations.py",
     },
     "psycopg": {"llm/postgres_connection.py"},
+    "redis": {"llm/cache_redis.py"},
     "babel": {"llm/catalogue.py"},
 }
 

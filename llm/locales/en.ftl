@@ -89,6 +89,7 @@ reason-list = it must be a list
 reason-stop-strings = at most { $limit } stop strings are taken, each of 1 to { $chars } characters
 reason-object = it must be an object of named entries
 reason-database-url = it is neither sqlite:///file nor postgresql+psycopg://user:password@host/name
+reason-redis-url = it is neither redis://…, rediss://… nor unix://…, such as redis://:password@host:6379/0
 reason-no-backend = it must name at least one backend
 reason-text-file = it must be the name of a file, given in place of “text”
 reason-needle = it must be text to look for in the question

@@ -83,6 +83,7 @@ reason-list = 必须是列表
 reason-stop-strings = 停止字符串最多 { $limit } 个，每个 1 到 { $chars } 个字符
 reason-object = 必须是由键值对组成的对象
 reason-database-url = 既不是 sqlite:///文件，也不是 postgresql+psycopg://用户:密码@主机/库名
+reason-redis-url = 既不是 redis://…、rediss://…，也不是 unix://…，例如 redis://:密码@主机:6379/0
 reason-no-backend = 至少要指定一个后端
 reason-text-file = 应为文件名，并且不能与“text”同时使用
 reason-needle = 应为要在问题中查找的文字，不能为空

@@ -60,11 +60,12 @@ class RedisServer:
             protocol=2,
         )
 
-    def start(self, *options: str) -> None:
+    def start(self, *options: str, wait: bool = True) -> None:
         """Start it; returns when it answers.
 
         Args:
             options: more of redis-server's own.
+            wait: otherwise it returns when it takes connections.
 
         Raises:
             RuntimeError: it ended, or took too long; the message has its last words.
@@ -83,7 +84,7 @@ class RedisServer:
                 start_new_session=True,
             )
         deadline_s = time.monotonic() + READY_LIMIT_S
-        while not self._answers():
+        while not self._answers(loading=not wait):
             if self._process.poll() is not None or time.monotonic() > deadline_s:
                 said = self._log.read_text("utf-8", "replace")[-3000:]
                 self.kill()
@@ -117,11 +118,15 @@ class RedisServer:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
-    def _answers(self) -> bool:
-        with self.admin() as admin, suppress(redis.RedisError):
-            admin.execute_command("PING")
+    def _answers(self, *, loading: bool) -> bool:
+        with self.admin() as admin:
+            try:
+                admin.execute_command("PING")
+            except redis.BusyLoadingError:
+                return loading
+            except redis.RedisError:
+                return False
             return True
-        return False
 
 
 def redis_program() -> str:
