@@ -43,12 +43,14 @@ def to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def to_text(data: bytes) -> str:
+def to_text(data: object) -> str:
     """What `to_bytes` was given.
 
     Raises:
         ValueError: it can't have been any.
     """
+    if not isinstance(data, bytes):
+        raise ValueError("no bytes")
     return data.decode("utf-8", "surrogatepass")
 
 
@@ -225,8 +227,16 @@ def unpack_rejection(data: bytes) -> Rejection | None:
         return None
 
 
-def _vector(data: bytes) -> bytes:
-    if not data or len(data) % 4:
+def candidate_of(digest: str, question: object, vector: object, model: str) -> Candidate | None:
+    """The candidate of these values; None where one is damaged."""
+    try:
+        return Candidate(digest, to_text(question), _vector(vector), model)
+    except ValueError:
+        return None
+
+
+def _vector(data: object) -> bytes:
+    if not isinstance(data, bytes) or not data or len(data) % 4:
         raise ValueError("no vector of float32")
     return data
 

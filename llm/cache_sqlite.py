@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, Table, Text
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    bindparam,
+)
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import Connection
 
 from llm.cache_file import BUSY_S, CacheFile
 from llm.cache_packing import (
+    candidate_of,
     listed,
     pack_answer,
     pack_decision,
@@ -70,7 +82,7 @@ _entries = Table(
     Column("vector", LargeBinary, nullable=False),
     Index("entries_digest", "scope", "digest", unique=True),
     Index("entries_listed", "scope", "used_s"),
-    Index("entries_used", "used_s"),
+    Index("entries_used", "used_s", "size"),
     Index("entries_expiry", "expires_s"),
 )
 _c = _entries.c
@@ -115,6 +127,35 @@ _decisions = Table(
     Index("decisions_listed", "scope", "at_s"),
 )
 
+# Made once: making them takes longer than what SQLite does.
+_own = (_c.scope == bindparam("of_scope"), _c.digest == bindparam("of_digest"))
+_GET = (
+    sa.select(_bodies.c.body)
+    .join(_entries, _bodies.c.row == _c.row)
+    .where(*_own, _c.expires_s > bindparam("now_s"))
+)
+_USED = (
+    sa.update(_entries)
+    .where(*_own)
+    .values(hits=_c.hits + 1, used_s=sa.func.max(_c.used_s, bindparam("now_s")))
+)
+_ADD, _ADD_BODY = sa.insert(_entries), sa.insert(_bodies)
+_expired = sa.select(_c.row).where(_c.expires_s <= bindparam("now_s")).limit(_AT_ONCE)
+_forget = sa.delete(_entries).returning(_c.scope, _c.size)
+_FORGET_ONE = _forget.where(*_own)
+_FORGET_ROWS = _forget.where(_c.row.in_(bindparam("rows", expanding=True)))
+_FORGET_EXPIRED = _forget.where(_c.row.in_(_expired))
+_OLDEST = sa.select(_c.row, _c.size).order_by(_c.used_s, _c.size, _c.row).limit(_AT_ONCE)
+_TOTAL = sa.select(_totals.c.size).where(_totals.c.scope == _ALL)
+_counted = insert(_totals)
+_COUNT = _counted.on_conflict_do_update(
+    index_elements=["scope"],
+    set_={
+        "entries": _totals.c.entries + _counted.excluded.entries,
+        "size": _totals.c.size + _counted.excluded.size,
+    },
+)
+
 
 class SqliteAnswerStore:
     """An `AnswerStore` in one file, which several processes may share.
@@ -146,9 +187,7 @@ class SqliteAnswerStore:
             return None
         with self._file.reading() as connection:
             body = connection.execute(
-                sa.select(_bodies.c.body)
-                .join(_entries, _bodies.c.row == _c.row)
-                .where(*_own(digest, scope), _c.expires_s > now_s)
+                _GET, {"of_scope": scope, "of_digest": digest, "now_s": now_s}
             ).scalar()
         return None if body is None else unpack_answer(body, digest, scope)
 
@@ -176,57 +215,48 @@ class SqliteAnswerStore:
         }
         size = _size(values, body)
         with self._file.writing() as connection:
-            _forget(connection, _c.row.in_(sa.select(_c.row).where(*_own(key.digest, key.scope))))
+            own = {"of_scope": key.scope, "of_digest": key.digest}
+            _forgotten(connection, _FORGET_ONE, own)
             row = -1
             if size <= self._max_bytes:
-                made = connection.execute(insert(_entries).values(size=size, **values))
+                made = connection.execute(_ADD, {"size": size, **values})
                 assert made.inserted_primary_key is not None
                 row = made.inserted_primary_key[0]
-                connection.execute(insert(_bodies).values(row=row, body=body))
-                for scope in (key.scope, _ALL):
-                    _count(connection, scope, 1, size)
-            expired = sa.select(_c.row).where(_c.expires_s <= answer.created_s).limit(_AT_ONCE)
-            _forget(connection, _c.row.in_(expired))
+                connection.execute(_ADD_BODY, {"row": row, "body": body})
+                _count(connection, {key.scope: [size]}, 1)
+            _forgotten(connection, _FORGET_EXPIRED, {"now_s": answer.created_s})
             self._make_room(connection, row)
 
     def _make_room(self, connection: Connection, kept: int) -> None:
         """Forget the least recently used over the cap, but for that row; so many at once that room
         is made sooner than it is taken, and few enough for a moment."""
-        over = -self._max_bytes + (
-            connection.execute(sa.select(_totals.c.size).where(_totals.c.scope == _ALL)).scalar()
-            or 0
-        )
+        over = (connection.execute(_TOTAL).scalar() or 0) - self._max_bytes
         if over <= 0:
             return
-        oldest = connection.execute(
-            sa.select(_c.row, _c.size).order_by(_c.used_s, _c.row).limit(_AT_ONCE)
-        )
         leaving = []
-        for row, size in oldest:
-            if over <= 0:
-                break
-            if row != kept:
-                leaving.append(row)
-                over -= size
-        _forget(connection, _c.row.in_(leaving))
+        with connection.execute(_OLDEST) as oldest:
+            for row, size in oldest:
+                if over <= 0:
+                    break
+                if row != kept:
+                    leaving.append(row)
+                    over -= size
+        _forgotten(connection, _FORGET_ROWS, {"rows": leaving})
 
     def used(self, digest: str, scope: str, now_s: float) -> None:
         """As in `AnswerStore`."""
         if not possible(scope, digest):
             return
         with self._file.writing() as connection:
-            connection.execute(
-                sa.update(_entries)
-                .where(*_own(digest, scope))
-                .values(hits=_c.hits + 1, used_s=sa.func.max(_c.used_s, now_s))
-            )
+            connection.execute(_USED, {"of_scope": scope, "of_digest": digest, "now_s": now_s})
 
     def delete(self, digest: str, scope: str) -> bool:
         """As in `AnswerStore`."""
         if not possible(scope, digest):
             return False
         with self._file.writing() as connection:
-            return _forget(connection, sa.and_(*_own(digest, scope))) > 0
+            own = {"of_scope": scope, "of_digest": digest}
+            return _forgotten(connection, _FORGET_ONE, own) > 0
 
     def candidates(self, partition: str, scope: str, now_s: float) -> Sequence[Candidate]:
         """As in `AnswerStore`."""
@@ -241,10 +271,8 @@ class SqliteAnswerStore:
                     _c.expires_s > now_s,
                 )
             ).all()
-        return [
-            Candidate(digest, to_text(question), vector, model)
-            for digest, question, vector, model in rows
-        ]
+        found = (candidate_of(*row) for row in rows)
+        return [candidate for candidate in found if candidate is not None]
 
     # -- what a person sees of it --
 
@@ -260,22 +288,11 @@ class SqliteAnswerStore:
                 .limit(_within(limit))
                 .offset(_within(skip))
             ).all()
-        return [
-            CacheEntry(
-                key=CacheKey(row.digest, row.partition, row.scope),
-                question=keepable(to_text(row.question)),
-                opening=row.opening,
-                chars=row.chars,
-                size=row.size,
-                model=row.model,
-                server=row.server,
-                created_s=row.created_s,
-                expires_s=row.expires_s,
-                used_s=row.used_s,
-                hits=row.hits,
-            )
-            for row in rows
-        ]
+        entries = []
+        for row in rows:
+            with suppress(ValueError):  # damaged
+                entries.append(_entry(row))
+        return entries
 
     def totals(self, scope: str, now_s: float) -> CacheTotals:
         """As in `AnswerStore`."""
@@ -315,7 +332,7 @@ class SqliteAnswerStore:
                     .scalars()
                     .all()
                 )
-                gone += _forget(connection, _c.row.in_(rows)) if rows else 0
+                gone += _forgotten(connection, _FORGET_ROWS, {"rows": rows})
                 if not rows and model is None and before_s is None:
                     for table in (_rejections, _decisions):
                         connection.execute(sa.delete(table).where(table.c.scope == scope))
@@ -415,8 +432,20 @@ class SqliteAnswerStore:
         self._file.close()
 
 
-def _own(digest: str, scope: str) -> tuple[sa.ColumnElement[bool], ...]:
-    return _c.scope == scope, _c.digest == digest
+def _entry(row: Any) -> CacheEntry:
+    return CacheEntry(
+        key=CacheKey(row.digest, row.partition, row.scope),
+        question=keepable(to_text(row.question)),
+        opening=row.opening,
+        chars=row.chars,
+        size=row.size,
+        model=row.model,
+        server=row.server,
+        created_s=row.created_s,
+        expires_s=row.expires_s,
+        used_s=row.used_s,
+        hits=row.hits,
+    )
 
 
 def _within(number: int) -> int:
@@ -454,28 +483,28 @@ def _in_pages(row: int) -> int:
     return overflow + _PAGE // max((_PAGE - 8) // (row + _CELL_BYTES), 1)
 
 
-def _forget(connection: Connection, which: sa.ColumnElement[bool]) -> int:
-    """Delete these entries and all that belongs to them; returns how many there were."""
-    gone = connection.execute(sa.delete(_entries).where(which).returning(_c.scope, _c.size)).all()
-    for scope in {scope for scope, _ in gone}:
-        sizes = [size for of, size in gone if of == scope]
-        _count(connection, scope, -len(sizes), -sum(sizes))
-    if gone:
-        _count(connection, _ALL, -len(gone), -sum(size for _, size in gone))
-    return len(gone)
+def _forgotten(connection: Connection, deleting: Any, values: Mapping[str, Any]) -> int:
+    """Delete entries and all that belongs to them; returns how many there were."""
+    sizes: dict[str, list[int]] = {}
+    for scope, size in connection.execute(deleting, values).all():
+        sizes.setdefault(scope, []).append(size)
+    _count(connection, sizes, -1)
+    return sum(map(len, sizes.values()))
 
 
-def _count(connection: Connection, scope: str, entries: int, size: int) -> None:
-    adding = insert(_totals).values(scope=scope, entries=entries, size=size)
-    connection.execute(
-        adding.on_conflict_do_update(
-            index_elements=["scope"],
-            set_={
-                "entries": _totals.c.entries + adding.excluded.entries,
-                "size": _totals.c.size + adding.excluded.size,
-            },
+def _count(
+    connection: Connection, sizes: Mapping[str, Sequence[int]], sign: Literal[1, -1]
+) -> None:
+    """Add these sizes of scopes' entries to the totals, or take them away."""
+    if sizes:
+        everybodys = [size for each in sizes.values() for size in each]
+        connection.execute(
+            _COUNT,
+            [
+                {"scope": scope, "entries": sign * len(each), "size": sign * sum(each)}
+                for scope, each in [*sizes.items(), (_ALL, everybodys)]
+            ],
         )
-    )
 
 
 def _keep_newest(

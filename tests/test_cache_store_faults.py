@@ -310,7 +310,11 @@ def test_a_damaged_value_is_not_there(tried: Tried, file: Path, body: object) ->
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE bodies SET body = ?", [body])
         connection.execute("UPDATE decisions SET body = ?", [body])
+        connection.execute("UPDATE entries SET vector = ?", [body])
+        if not isinstance(body, bytes):
+            connection.execute("UPDATE entries SET question = ?", [body])
     connection.close()
+    assert bool(calls(tried.store)["entries"]()) is isinstance(body, bytes)
     assert calls(tried.store)["get"]() is None
     assert not calls(tried.store)["decisions"]()
     tried.keeps()
@@ -603,13 +607,13 @@ def test_redis_may_only_be_read(server: RedisServer, caplog: pytest.LogCaptureFi
 
 def test_redis_is_loading(server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
     with trying(server.url, caplog) as tried, server.admin() as admin:
-        for number in range(300):
-            admin.set(f"other:{number}", "x" * 5000)
+        for number in range(3000):
+            admin.set(f"other:{number}", os.urandom(2000))
         admin.save()
         server.kill()
-        # A third of a second a key, between which it answers that it is loading.
+        # 10 ms a key, between which it answers that it is loading.
         server.start(
-            *("--key-load-delay", "300000", "--loading-process-events-interval-bytes", "1024"),
+            *("--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"),
             wait=False,
         )
         tried.fails(("get", "put"))

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 READY_LIMIT_S = 60.0
 # The server goes when its standard input ends: also where the tests were killed.
@@ -58,6 +60,7 @@ class RedisServer:
             password=self._password or None,
             socket_timeout=READY_LIMIT_S,
             protocol=2,
+            retry=Retry(NoBackoff(), 0),
         )
 
     def start(self, *options: str, wait: bool = True) -> None:
