@@ -27,6 +27,7 @@ BUSY_S = 0.04
 
 _LEFT_ALONE_S = 1.0
 _LOG_BYTES = 16 * 1024 * 1024
+_PAGES_AT_ONCE = 1_000
 _UNFIT = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 _GONE = ("SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY_DBMOVED")
 _OTHER_TABLES = ("no such table", "no such column", "has no column")
@@ -91,15 +92,18 @@ class CacheFile:
             yield connection
 
     def give_back(self) -> None:
-        """Return free pages to the disk.
-
-        Raises:
-            CacheStoreError: it couldn't be done now.
-        """
-        with self._told(), self._engine().connect() as connection:
+        """Return free pages to the disk, as far as others let it, who come in between."""
+        with (
+            suppress(CacheStoreError),
+            self._told(),
+            self._engine().connect() as connection,
+        ):
             driver: Any = connection.connection.driver_connection
-            # One step a page: https://www.sqlite.org/pragma.html#pragma_incremental_vacuum
-            driver.execute("PRAGMA incremental_vacuum").fetchall()
+            free, before = driver.execute("PRAGMA freelist_count").fetchone()[0], None
+            while free and free != before:
+                # One step a page: https://www.sqlite.org/pragma.html#pragma_incremental_vacuum
+                driver.execute(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})").fetchall()
+                free, before = driver.execute("PRAGMA freelist_count").fetchone()[0], free
 
     def close(self) -> None:
         """Let go of every connection; the next use opens new ones."""

@@ -9,17 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy import (
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    Table,
-    Text,
-    bindparam,
-)
+from sqlalchemy import Table, bindparam
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import Connection
 
@@ -34,6 +24,17 @@ from llm.cache_packing import (
     to_text,
     unpack_answer,
     unpack_decision,
+)
+from llm.cache_tables import (
+    EVERYBODY,
+    TABLES,
+    VERSION,
+    bodies,
+    decisions,
+    entries,
+    rejections,
+    size_of,
+    totals,
 )
 from llm.cache_types import (
     DECISIONS_KEPT,
@@ -51,108 +52,38 @@ from llm.cache_types import (
 )
 from llm.served_values import keepable
 
-VERSION = 1
-"""Of the tables and of what is packed in them. Another one's file is made anew."""
-
-_ALL = ""  # the totals of all scopes together; no scope is empty
 _AT_ONCE = 200
 _MOST = 1_000_000
-_PAGE = 4096  # SQLite's default
-_ROW_BYTES, _BODY_BYTES, _CELL_BYTES, _INDEX_BYTES, _INDEX_FILL = 54, 4, 7, 13, 1.25
-_TABLES = sa.MetaData()
-
-_entries = Table(
-    "entries",
-    _TABLES,
-    Column("row", Integer, primary_key=True),
-    Column("scope", Text, nullable=False),
-    Column("digest", Text, nullable=False),
-    Column("partition", Text, nullable=False),
-    Column("size", Integer, nullable=False),
-    Column("created_s", Float, nullable=False),
-    Column("expires_s", Float, nullable=False),
-    Column("used_s", Float, nullable=False),
-    Column("hits", Integer, nullable=False),
-    Column("chars", Integer, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("server", Text, nullable=False),
-    Column("opening", Text, nullable=False),
-    Column("embedding", Text, nullable=False),
-    Column("question", LargeBinary, nullable=False),
-    Column("vector", LargeBinary, nullable=False),
-    Index("entries_digest", "scope", "digest", unique=True),
-    Index("entries_listed", "scope", "used_s"),
-    Index("entries_used", "used_s", "size"),
-    Index("entries_expiry", "expires_s"),
-)
-_c = _entries.c
-Index("entries_partition", _c.scope, _c.partition, sqlite_where=sa.func.length(_c.vector) > 0)
-
-# Apart, so that the vectors of a partition lie close together.
-_bodies = Table(
-    "bodies",
-    _TABLES,
-    Column("row", ForeignKey(_c.row, ondelete="CASCADE"), primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-)
-_totals = Table(
-    "totals",
-    _TABLES,
-    Column("scope", Text, primary_key=True),
-    Column("entries", Integer, nullable=False),
-    Column("size", Integer, nullable=False),
-)
-_rejections = Table(
-    "rejections",
-    _TABLES,
-    Column("row", Integer, primary_key=True),
-    Column("scope", Text, nullable=False),
-    Column("partition", Text, nullable=False),
-    Column("at_s", Float, nullable=False, index=True),
-    Column("similarity", Float, nullable=False),
-    Column("embedding", Text, nullable=False),
-    Column("vector", LargeBinary, nullable=False),
-    Index("rejections_partition", "scope", "partition", "at_s"),
-)
-_decisions = Table(
-    "decisions",
-    _TABLES,
-    Column("row", Integer, primary_key=True),
-    Column("scope", Text, nullable=False),
-    Column("decision_id", LargeBinary, nullable=False),
-    Column("at_s", Float, nullable=False, index=True),
-    Column("judged", Integer),
-    Column("body", LargeBinary, nullable=False),
-    Index("decisions_id", "scope", "decision_id", unique=True),
-    Index("decisions_listed", "scope", "at_s"),
-)
+_c = entries.c
 
 # Made once: making them takes longer than what SQLite does.
 _own = (_c.scope == bindparam("of_scope"), _c.digest == bindparam("of_digest"))
 _GET = (
-    sa.select(_bodies.c.body)
-    .join(_entries, _bodies.c.row == _c.row)
+    sa.select(bodies.c.body)
+    .join(entries, bodies.c.row == _c.row)
     .where(*_own, _c.expires_s > bindparam("now_s"))
 )
 _USED = (
-    sa.update(_entries)
+    sa.update(entries)
     .where(*_own)
     .values(hits=_c.hits + 1, used_s=sa.func.max(_c.used_s, bindparam("now_s")))
 )
-_ADD, _ADD_BODY = sa.insert(_entries), sa.insert(_bodies)
+_ADD, _ADD_BODY = sa.insert(entries), sa.insert(bodies)
 _expired = sa.select(_c.row).where(_c.expires_s <= bindparam("now_s")).limit(_AT_ONCE)
-_forget = sa.delete(_entries).returning(_c.scope, _c.size)
+_forget = sa.delete(entries).returning(_c.scope, _c.size)
 _FORGET_ONE = _forget.where(*_own)
 _FORGET_ROWS = _forget.where(_c.row.in_(bindparam("rows", expanding=True)))
+# A row's number may have become another's meanwhile.
+_FORGET_SOME = _FORGET_ROWS.where(_c.scope == bindparam("of_scope"))
 _FORGET_EXPIRED = _forget.where(_c.row.in_(_expired))
 _OLDEST = sa.select(_c.row, _c.size).order_by(_c.used_s, _c.size, _c.row).limit(_AT_ONCE)
-_TOTAL = sa.select(_totals.c.size).where(_totals.c.scope == _ALL)
-_counted = insert(_totals)
+_TOTAL = sa.select(totals.c.size).where(totals.c.scope == EVERYBODY)
+_counted = insert(totals)
 _COUNT = _counted.on_conflict_do_update(
     index_elements=["scope"],
     set_={
-        "entries": _totals.c.entries + _counted.excluded.entries,
-        "size": _totals.c.size + _counted.excluded.size,
+        "entries": totals.c.entries + _counted.excluded.entries,
+        "size": totals.c.size + _counted.excluded.size,
     },
 )
 
@@ -176,7 +107,7 @@ class SqliteAnswerStore:
         busy_s: float = BUSY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._file = CacheFile(path, _TABLES, VERSION, busy_s, clock)
+        self._file = CacheFile(path, TABLES, VERSION, busy_s, clock)
         self._max_bytes = max_bytes
 
     # -- answers --
@@ -213,7 +144,7 @@ class SqliteAnswerStore:
             "question": question,
             "vector": vector,
         }
-        size = _size(values, body)
+        size = size_of(values, body)
         with self._file.writing() as connection:
             own = {"of_scope": key.scope, "of_digest": key.digest}
             _forgotten(connection, _FORGET_ONE, own)
@@ -288,11 +219,11 @@ class SqliteAnswerStore:
                 .limit(_within(limit))
                 .offset(_within(skip))
             ).all()
-        entries = []
+        found = []
         for row in rows:
             with suppress(ValueError):  # damaged
-                entries.append(_entry(row))
-        return entries
+                found.append(_entry(row))
+        return found
 
     def totals(self, scope: str, now_s: float) -> CacheTotals:
         """As in `AnswerStore`."""
@@ -300,7 +231,7 @@ class SqliteAnswerStore:
             return CacheTotals(0, 0)
         with self._file.reading() as connection:
             all_of_it = connection.execute(
-                sa.select(_totals.c.entries, _totals.c.size).where(_totals.c.scope == scope)
+                sa.select(totals.c.entries, totals.c.size).where(totals.c.scope == scope)
             ).first() or (0, 0)
             # Few: each answer that is kept takes expired ones away.
             expired = connection.execute(
@@ -319,26 +250,17 @@ class SqliteAnswerStore:
             wanted.append(_c.model == keepable(model))
         if before_s is not None:
             wanted.append(_c.created_s < before_s)
-        gone, last = 0, -1
-        while True:
+        with self._file.reading() as connection:
+            rows = connection.execute(sa.select(_c.row).where(*wanted)).scalars().all()
+        gone = 0
+        for start in range(0, len(rows), _AT_ONCE):
+            some = rows[start : start + _AT_ONCE]
             with self._file.writing() as connection:
-                rows = (
-                    connection.execute(
-                        sa.select(_c.row)
-                        .where(*wanted, _c.row > last)
-                        .order_by(_c.row)
-                        .limit(_AT_ONCE)
-                    )
-                    .scalars()
-                    .all()
-                )
-                gone += _forgotten(connection, _FORGET_ROWS, {"rows": rows})
-                if not rows and model is None and before_s is None:
-                    for table in (_rejections, _decisions):
-                        connection.execute(sa.delete(table).where(table.c.scope == scope))
-            if not rows:
-                break
-            last = rows[-1]
+                gone += _forgotten(connection, _FORGET_SOME, {"of_scope": scope, "rows": some})
+        if model is None and before_s is None:
+            with self._file.writing() as connection:
+                for table in (rejections, decisions):
+                    connection.execute(sa.delete(table).where(table.c.scope == scope))
         if gone:
             self._file.give_back()
         return gone
@@ -349,11 +271,11 @@ class SqliteAnswerStore:
         """As in `AnswerStore`."""
         if not possible(scope, partition):
             raise CacheStoreError("no key of a rejection")
-        table = _rejections.c
+        table = rejections.c
         own = (table.scope == scope, table.partition == partition)
         with self._file.writing() as connection:
             connection.execute(
-                insert(_rejections).values(
+                insert(rejections).values(
                     scope=scope,
                     partition=partition,
                     at_s=rejection.at_s,
@@ -362,15 +284,15 @@ class SqliteAnswerStore:
                     vector=rejection.vector,
                 )
             )
-            _keep_newest(connection, _rejections, own, REJECTIONS_KEPT)
+            _keep_newest(connection, rejections, own, REJECTIONS_KEPT)
             old = table.at_s < rejection.at_s - REJECTIONS_KEPT_S
-            connection.execute(sa.delete(_rejections).where(old))
+            connection.execute(sa.delete(rejections).where(old))
 
     def rejections(self, partition: str, scope: str) -> Sequence[Rejection]:
         """As in `AnswerStore`."""
         if not possible(scope, partition):
             return []
-        table = _rejections.c
+        table = rejections.c
         with self._file.reading() as connection:
             rows = connection.execute(
                 sa.select(table.vector, table.embedding, table.similarity, table.at_s)
@@ -383,25 +305,25 @@ class SqliteAnswerStore:
         """As in `AnswerStore`."""
         if not possible(decision.scope):
             raise CacheStoreError("no scope of a decision")
-        table = _decisions.c
+        table = decisions.c
         with self._file.writing() as connection:
             judged = None if decision.judged is None else int(decision.judged)
             values = {"at_s": decision.at_s, "judged": judged, "body": pack_decision(decision)}
             key = {"scope": decision.scope, "decision_id": to_bytes(decision.decision_id)}
             connection.execute(
-                insert(_decisions)
+                insert(decisions)
                 .values(**key, **values)
                 .on_conflict_do_update(index_elements=list(key), set_=values)
             )
-            _keep_newest(connection, _decisions, (table.scope == decision.scope,), DECISIONS_KEPT)
+            _keep_newest(connection, decisions, (table.scope == decision.scope,), DECISIONS_KEPT)
             old = table.at_s < decision.at_s - DECISIONS_KEPT_S
-            connection.execute(sa.delete(_decisions).where(old))
+            connection.execute(sa.delete(decisions).where(old))
 
     def decisions(self, scope: str, limit: int = DECISIONS_KEPT) -> Sequence[Decision]:
         """As in `AnswerStore`."""
         if not possible(scope):
             return []
-        table = _decisions.c
+        table = decisions.c
         with self._file.reading() as connection:
             rows = connection.execute(
                 sa.select(table.body, table.judged)
@@ -419,10 +341,10 @@ class SqliteAnswerStore:
         """As in `AnswerStore`."""
         if not possible(scope):
             return
-        table = _decisions.c
+        table = decisions.c
         with self._file.writing() as connection:
             connection.execute(
-                sa.update(_decisions)
+                sa.update(decisions)
                 .where(table.scope == scope, table.decision_id == to_bytes(decision_id))
                 .values(judged=int(same))
             )
@@ -452,37 +374,6 @@ def _within(number: int) -> int:
     return min(max(number, 0), _MOST)
 
 
-def _size(values: Mapping[str, Any], body: bytes) -> int:
-    """Bytes of the file that an entry takes, its share of the indexes included.
-
-    Pages of random fill can't be told from outside; over many entries it holds within a few percent.
-    """
-    texts = [value for value in values.values() if isinstance(value, str | bytes)]
-    row = _ROW_BYTES + sum(len(_encoded(text)) for text in texts)
-    scope, digest = len(_encoded(values["scope"])), len(values["digest"])
-    indexes = _INDEX_BYTES * 4 + 2 * scope + digest
-    if values["vector"]:
-        indexes += _INDEX_BYTES + scope + len(values["partition"])
-    return _in_pages(row) + _in_pages(len(body) + _BODY_BYTES) + round(indexes * _INDEX_FILL)
-
-
-def _encoded(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value
-
-
-def _in_pages(row: int) -> int:
-    """Bytes that a row takes: whole overflow pages for a long one, and its share of a page for the
-    rest. Source: https://www.sqlite.org/fileformat2.html#cell_payload_overflow_pages"""
-    most, least = _PAGE - 35, (_PAGE - 12) * 32 // 255 - 23
-    overflow = 0
-    if row > most:
-        local = least + (row - least) % (_PAGE - 4)
-        local = local if local <= most else least
-        overflow = -(-(row - local) // (_PAGE - 4)) * _PAGE
-        row = local + 4
-    return overflow + _PAGE // max((_PAGE - 8) // (row + _CELL_BYTES), 1)
-
-
 def _forgotten(connection: Connection, deleting: Any, values: Mapping[str, Any]) -> int:
     """Delete entries and all that belongs to them; returns how many there were."""
     sizes: dict[str, list[int]] = {}
@@ -502,7 +393,7 @@ def _count(
             _COUNT,
             [
                 {"scope": scope, "entries": sign * len(each), "size": sign * sum(each)}
-                for scope, each in [*sizes.items(), (_ALL, everybodys)]
+                for scope, each in [*sizes.items(), (EVERYBODY, everybodys)]
             ],
         )
 

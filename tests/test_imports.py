@@ -21,6 +21,7 @@ DATABASE = (
     "cache_file",
     "cache_redis",
     "cache_sqlite",
+    "cache_tables",
     "conversation_archive",
     "conversation_database",
     "conversation_tables",
@@ -82,6 +83,7 @@ VENDORS: dict[str, set[str]] = {
     "sqlalchemy": {
         "llm/cache_file.py",
         "llm/cache_sqlite.py",
+        "llm/cache_tables.py",
         "llm/conversation_archive.py",
         "llm/conversation_database.py",
         "llm/conversation_search.py",
