@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from llm.cache_redis import PREFIX, RedisAnswerStore
 from llm.cache_sqlite import SqliteAnswerStore
@@ -31,7 +32,7 @@ from tests.cached_answers import (
     digest_of,
     vector_of,
 )
-from tests.servers.redis_server import RedisServer
+from tests.servers.redis_server import RedisServer, free_port
 from tests.stalling_proxy import StallingProxy
 
 ROOT = Path(__file__).parent.parent
@@ -643,6 +644,38 @@ def test_damaged_values_in_redis_are_not_there(
         tried.fails(("get", "put"))
         assert calls(tried.store)["delete"]()
         tried.keeps()
+
+
+@pytest.mark.parametrize("way", ["tls", "socket"])
+def test_redis_is_reached_by_tls_and_by_a_socket(tmp_path: Path, way: str) -> None:
+    authority = trustme.CA()
+    issued, authority_file = authority.issue_cert("localhost"), tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(authority_file)
+    issued.private_key_pem.write_to_path(tmp_path / "key.pem")
+    issued.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    server = RedisServer()
+    try:
+        if way == "tls":
+            files = {"key": "key.pem", "cert": "cert.pem", "ca-cert": "ca.pem"}
+            options = [(f"--tls-{name}-file", str(tmp_path / file)) for name, file in files.items()]
+            port = free_port()
+            options += [("--tls-port", str(port)), ("--tls-auth-clients", "no")]
+            url = f"rediss://localhost:{port}/3?ssl_ca_certs={authority_file}"
+        else:
+            options = [("--unixsocket", str(tmp_path / "redis.sock"))]
+            url = f"unix://{tmp_path}/redis.sock?db=3"
+        server.start(*(part for option in options for part in option))
+        store = RedisAnswerStore(url, LARGE, 30)
+        store.put(answer_of("a"))
+        assert store.get(digest_of("a"), SHARED, NOW_S) == answer_of("a")
+        store.close()
+        if way == "tls":
+            store = RedisAnswerStore(f"rediss://localhost:{port}/3", LARGE, 30)
+            with pytest.raises(CacheStoreError, match="Redis: "):
+                store.get(digest_of("a"), SHARED, NOW_S)
+            store.close()
+    finally:
+        server.remove()
 
 
 def test_many_threads_find_it_dead_at_once(server: RedisServer) -> None:

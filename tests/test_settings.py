@@ -502,3 +502,19 @@ def test_a_model_stays_in_memory_unless_a_time_is_set(
 ) -> None:
     monkeypatch.setenv("STEADY_CHAT_UNLOAD_AFTER_MIN", told)
     assert load_settings().unload_after_min == meant
+
+
+@pytest.mark.parametrize(
+    "url", [f"http://:{SECRET}@host", f"{SECRET}", "redis://", "localhost:6379"]
+)
+def test_what_is_no_address_of_a_redis_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("STEADY_CHAT_REDIS_URL", url)
+    with pytest.raises(SettingsError) as refused:
+        load_settings()
+    assert refused.value.values["setting"] == "STEADY_CHAT_REDIS_URL"
+    for language in ("en", "zh"):
+        said = refused.value.sentence(catalogue(language))
+        assert "redis://" in said
+        assert SECRET not in said

@@ -40,7 +40,7 @@ class RedisServer:
         self._folder = Path(tempfile.mkdtemp(prefix="steady-chat-redis-"))
         self._log = self._folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
 
     @property
     def url(self) -> str:
@@ -143,7 +143,8 @@ def redis_program() -> str:
     pytest.skip(reason)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """One that nobody listens at just now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
