@@ -1,0 +1,129 @@
+"""Whether two questions ask the very same, so that the answer to one answers the other.
+
+The second stage of a similar hit: an embedding has proposed, this rule decides. It compares normal
+forms, which the files for each language make, and refuses on any doubt: a question that is
+answered anew costs seconds, a wrong answer costs trust. Deterministic, and no model has a say.
+
+A text with Chinese characters is read by the Chinese rule, which takes Latin words within it as
+names; English sentences within Chinese, and languages that neither rule reads, are refused.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+from llm import same_question_en as english
+from llm import same_question_zh as chinese
+
+MAX_CHARS = 400
+"""What is longer is compared by its characters alone."""
+
+_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_OTHER_SCRIPT = re.compile(r"[^\W\d_a-zA-Z\u00c0-\u024f\u3400-\u4dbf\u4e00-\u9fff]")
+_ENGLISH_RUN = re.compile(r"(?:[A-Za-z]+[ ,']+){3,}[A-Za-z]+")
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|without|cannot|none|neither|nor|except|un\w+)\b|n't\b|[不没无非别勿未]"
+)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*|[零一二两三四五六七八九十百千万亿]+")
+_CODE = re.compile(r"\S*[\w)][_+#=<>{}\[\]\\/|&*^~@$][^\s]*|`[^`]*`")
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|《[^》]*》|『[^』]*』")
+_ABOUT_SIGNS = re.compile(
+    r"quot|apostrophe|full-?width|half-?width|curly|accent|whitespace|\bspaces?\b|引号|全角|半角|标点|空格|符号",
+    re.I,
+)
+"""Where a question may be about the very signs that are unified below."""
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
+_QUOTES = str.maketrans("‘’“”", "''\"\"")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the rule says of two questions.
+
+    Args:
+        same: the answer to the one may be given to the other.
+        reason: a fixed name: what they differ in, or why they weren't compared; `identical` or
+            `rewrites` where they are the same.
+    """
+
+    same: bool
+    reason: str
+
+
+def same_question(a: str, b: str) -> Verdict:
+    """Say whether two questions ask the same. Symmetric; raises nothing.
+
+    Thread-safety: may be called from any thread.
+    """
+    if a.strip() == b.strip():
+        return Verdict(bool(a.strip()), "identical" if a.strip() else "empty")
+    if max(len(a), len(b)) > MAX_CHARS:
+        return Verdict(False, "long")
+    a, _, rest = a.strip().partition("\n")
+    b, _, other_rest = b.strip().partition("\n")
+    if rest != other_rest:  # pasted text and code: to the character
+        return Verdict(False, "lines")
+    if not _ABOUT_SIGNS.search(a + b):
+        a, b = _unified(a), _unified(b)
+    if a == b:
+        return Verdict(True, "identical")
+    if bool(_CHINESE.search(a)) != bool(_CHINESE.search(b)):
+        return Verdict(False, "language")
+    try:
+        same = (
+            chinese.same_form(_read_chinese(a), _read_chinese(b))
+            if _CHINESE.search(a)
+            else english.same_form(_read_english(a), _read_english(b))
+        )
+    except (english.NotReadError, chinese.NotReadError) as refused:
+        return Verdict(False, str(refused))
+    return Verdict(True, "rewrites") if same else Verdict(False, _difference(a, b))
+
+
+def _unified(text: str) -> str:
+    """One spelling of each character: full-width letters are narrow, quotes straight."""
+    text = unicodedata.normalize("NFC", text).translate(_FULL_WIDTH).translate(_QUOTES)
+    return " ".join(text.split())
+
+
+@lru_cache(maxsize=2048)
+def _read_english(text: str) -> tuple[english.Sentence, ...]:
+    if _OTHER_SCRIPT.search(text):
+        raise english.NotReadError("language")
+    return english.read(text)
+
+
+@lru_cache(maxsize=2048)
+def _read_chinese(text: str) -> tuple[chinese.Sentence, ...]:
+    if _OTHER_SCRIPT.search(text) or _ENGLISH_RUN.search(text):
+        raise chinese.NotReadError("language")
+    return chinese.read(text)
+
+
+def _difference(a: str, b: str) -> str:
+    """What to call the difference: the first that both texts show by their own signs."""
+    for name, pattern in (
+        ("quoted", _QUOTED),
+        ("code", _CODE),
+        ("numbers", _NUMBER),
+    ):
+        if sorted(pattern.findall(a)) != sorted(pattern.findall(b)):
+            return name
+    if len(_NEGATION.findall(a.lower())) != len(_NEGATION.findall(b.lower())):
+        return "negation"
+    if _bag(a) == _bag(b):
+        return "order"
+    if _capitals(a) != _capitals(b):
+        return "names"
+    return "words"
+
+
+def _bag(text: str) -> list[str]:
+    return sorted(re.findall(r"\w+", text.lower()) if not _CHINESE.search(text) else [*text])
+
+
+def _capitals(text: str) -> list[str]:
+    return sorted(re.findall(r"(?<!^)\b[A-Z]\w*", text))

@@ -1,0 +1,555 @@
+"""The closed lists that the English rule goes by; what stands in none of them is compared as it is.
+
+A word belongs into a list only where no question could change its meaning by it.
+"""
+
+from __future__ import annotations
+
+
+def _table(lines: str) -> dict[str, str]:
+    """From lines `canonical: other, other` to a map of each other to its canonical."""
+    table = {}
+    for line in filter(None, map(str.strip, lines.strip().splitlines())):
+        canonical, _, others = line.partition(":")
+        table.update({other.strip(): canonical for other in others.split(",")})
+    return table
+
+
+def _phrases(lines: str) -> tuple[tuple[str, ...], ...]:
+    """One phrase a line, the longest first."""
+    split = [tuple(line.split()) for line in lines.strip().splitlines() if line.strip()]
+    return tuple(sorted(split, key=len, reverse=True))
+
+
+CONTRACTIONS = {
+    **{
+        f"{word}n't": f"{full} not"
+        for word, full in (
+            *((aux, aux) for aux in ("is", "are", "was", "were", "do", "does", "did", "has")),
+            *((aux, aux) for aux in ("have", "had", "could", "would", "should", "must", "need")),
+            ("ca", "can"),
+            ("wo", "will"),
+        )
+    },
+    **{
+        f"{word}'s": f"{word} is"
+        for word in ("what", "who", "where", "when", "why", "how", "that", "there", "it", "here")
+    },
+    **{f"{word}'re": f"{word} are" for word in ("what", "you", "we", "they", "there")},
+    **{f"{word}'ll": f"{word} will" for word in ("i", "you", "we", "they", "it", "that")},
+    **{f"{word}'ve": f"{word} have" for word in ("i", "you", "we", "they")},
+    "i'm": "i am",
+    "cannot": "can not",
+    **{
+        f"{aux}nt": f"{aux} not"
+        for aux in ("do", "does", "did", "is", "are", "was", "have", "has", "could", "should", "would")
+    },
+    **{f"{word}s": f"{word} is" for word in ("what", "who", "how", "where")},
+    "im": "i am",
+    "let's": "let us",
+}
+"""Without 'd (had or would), and without he's and she's (is or has)."""
+
+# Said before a question, it changes nothing in the answer. Each ends where the question begins.
+OPENINGS = _phrases("""
+    hi
+    hello
+    hey
+    hi there
+    hi all
+    hi everyone
+    hello everyone
+    greetings
+    sorry to bother you
+    sorry to bother you but
+    i've always wondered
+    i have always wondered
+    i always wondered
+    just checking
+    just curious
+    just wondering
+    i was curious
+    i need help
+    i need some help
+    help
+    help me
+    please help
+    one question
+    another question
+    one more question
+    hello there
+    hey there
+    good morning
+    good afternoon
+    good evening
+    please
+    kindly
+    thanks
+    thank you
+    excuse me
+    sorry
+    quick question
+    a quick question
+    i have a question
+    i have a quick question
+    question
+""")
+
+# Before a question word only: "tell me how …", never "tell me a story".
+ASKING = _phrases("""
+    can you tell me
+    could you tell me
+    would you tell me
+    will you tell me
+    can you please tell me
+    could you please tell me
+    would you please tell me
+    can you explain
+    could you explain
+    would you explain
+    can you please explain
+    could you please explain
+    can you explain to me
+    could you explain to me
+    please explain
+    please tell me
+    tell me
+    explain
+    explain to me
+    please explain to me
+    let me know
+    can you show me
+    could you show me
+    show me
+    please show me
+    do you know
+    do you happen to know
+    does anyone know
+    does anybody know
+    may i ask
+    can i ask
+    could i ask
+    may i know
+    i want to know
+    i wanted to know
+    i would like to know
+    i'd like to know
+    i need to know
+    i wonder
+    i am wondering
+    i was wondering
+    i was just wondering
+    i am curious
+    i'm curious
+    i want to understand
+    i would like to understand
+    can someone explain
+    could someone explain
+    can somebody explain
+    can someone tell me
+    could someone tell me
+    can anyone tell me
+    can anyone explain
+    i was wondering if you could tell me
+    i was wondering if you could explain
+    i am trying to find out
+    i'm trying to find out
+    i am trying to understand
+    i'm trying to understand
+    do you have any idea
+    any idea
+    would you mind telling me
+    would you mind explaining
+""")
+
+# "Can you list …?" wishes for it; "can you swim?" asks.
+WISHES = _phrases("""
+    would you be so kind as to
+    could you be so kind as to
+    would you kindly
+    could you kindly
+    can you please
+    could you please
+    would you please
+    will you please
+    can you
+    could you
+    would you
+    will you
+    please
+    kindly
+    i want you to
+    i would like you to
+    i'd like you to
+    i need you to
+""")
+WISHED = frozenset(
+    "explain describe list define summarize summarise translate write name give tell show compare "
+    "convert calculate compute solve outline provide generate rewrite rephrase paraphrase "
+    "recommend suggest".split()
+)
+
+CLOSINGS = _phrases("""
+    please
+    thanks
+    thank you
+    thanks in advance
+    thank you in advance
+    cheers
+    many thanks in advance
+    thanks so much
+    thanks a lot
+    thank you very much
+    thank you so much
+    many thanks
+""")
+
+QUESTION_WORDS = frozenset("what which who whom whose when where why how".split())
+
+AUXILIARIES = {
+    **dict.fromkeys(("is", "are", "am", "be"), "be"),
+    **dict.fromkeys(("was", "were"), "was"),
+    **dict.fromkeys(("do", "does"), "do"),
+    "did": "did",
+    **dict.fromkeys(("has", "have"), "have"),
+    "had": "had",
+    **{word: word for word in ("can", "could", "will", "would", "shall", "should", "may")},
+    **{word: word for word in ("might", "must")},
+}
+
+# Ways to ask how something is done. What the asker calls himself doesn't matter to the way.
+_PERSONS = ("i", "you", "we", "one")
+HOW_TO = tuple(
+    sorted(
+        (
+            ("how", "to"),
+            *(("how", aux, who) for aux in ("do", "does", "can", "could") for who in _PERSONS),
+            *(("how", "would", who) for who in ("i", "you", "one")),
+            *(("how", "might", who) for who in ("i", "one")),
+            *(("how", who, aux) for aux in ("can", "could") for who in _PERSONS),
+            *(("what", "is", det, "way", "to") for det in ("a", "the")),
+            *(("is", "there", det, "way", "to") for det in ("a", "any")),
+            *(("is", "there", det, "way", who, "can") for det in ("a", "any") for who in ("i", "you")),
+            ("what", "are", "ways", "to"),
+            ("what", "are", "the", "ways", "to"),
+            ("in", "what", "way", "can", "i"),
+        ),
+        key=len,
+        reverse=True,
+    )
+)
+SUPERLATIVE_WAYS = tuple(
+    (*opening, which, "way", "to")
+    for opening in (("what", "is", "the"), ("which", "is", "the"), ("the",))
+    for which in ("best", "easiest", "fastest", "quickest", "simplest", "safest", "cheapest")
+)
+
+# Their meaning hangs on the case: "us" and "US", "polish" and "Polish". So a capital counts,
+# except in names that are nothing else in small letters.
+CASELESS = frozenset("""
+    javascript typescript linux ubuntu debian macos ios docker kubernetes github gitlab git sql
+    mysql postgresql postgres sqlite mongodb html css json xml yaml csv http https api apis url
+    urls pdf pdfs php numpy pytorch tensorflow django bash regex python vscode wifi wi-fi usb ssd
+    cpu gpu vpn dns ssh tls ssl tcp udp ip dna rna gdp nasa hiv internet wikipedia google youtube
+    facebook iphone ipad ai
+    js npm nginx redis
+    france germany spain italy portugal japan india russia brazil canada mexico australia
+    england scotland ireland europe asia africa america london paris berlin tokyo madrid
+    french german spanish italian portuguese japanese russian english european american
+    british canadian australian indian african asian
+    monday tuesday wednesday thursday friday saturday sunday
+    january february april june july september october november december christmas
+""".split())
+
+# Words whose s is no ending, or makes another word of them.
+KEEPS_S = frozenset("""
+    this is was has his hers its us yes as does goes gas bus plus thus less unless perhaps always
+    sometimes besides afterwards towards across process class access address success business
+    analysis basis series species news physics mathematics maths economics politics ethics
+    statistics electronics genetics athletics gymnastics linguistics robotics mechanics optics
+    diabetes rabies measles lens canvas bias virus bonus status focus campus census corpus genus
+    means goods customs arms glasses contents forces waters airs spectacles manners damages
+    premises savings minutes odds times letters pants scissors trousers clothes shorts jeans
+    briefs looks works thanks stairs woods sands grounds quarters spirits colors colours
+    pandas kubernetes jenkins redis css dns aws ios https windows mars texas athens netherlands
+    philippines maldives alps andes himalayas wales paris james jones bios os sms gps pus ours
+    yours theirs others belongings earnings surroundings headquarters crossroads barracks
+    people police data leaves lives axes bases needs
+""".split())
+IRREGULAR = _table("""
+    child: children
+    man: men
+    woman: women
+    mouse: mice
+    foot: feet
+    tooth: teeth
+    goose: geese
+    index: indices, indexes
+    matrix: matrices
+    vertex: vertices
+    knife: knives
+    wolf: wolves
+    half: halves
+    potato: potatoes
+    tomato: tomatoes
+    hero: heroes
+    volcano: volcanoes
+    movie: movies
+    cookie: cookies
+    zombie: zombies
+    calorie: calories
+    tie: ties
+    pie: pies
+    lie: lies
+    die: dies
+    cache: caches
+    size: sizes
+    house: houses
+    horse: horses
+    nurse: nurses
+    purse: purses
+    case: cases
+    database: databases
+    phase: phases
+    phrase: phrases
+    disease: diseases
+    expense: expenses
+    license: licenses
+    course: courses
+    source: sources
+    exercise: exercises
+    noise: noises
+    rose: roses
+    nose: noses
+    cause: causes
+    use: uses
+    close: closes
+    release: releases
+    response: responses
+    sense: senses
+""")
+
+# The same thing in any question but one about words.
+SYNONYMS = _table("""
+    color: colour
+    favorite: favourite
+    center: centre
+    theater: theatre
+    behavior: behaviour
+    neighbor: neighbour
+    neighborhood: neighbourhood
+    flavor: flavour
+    humor: humour
+    honor: honour
+    labor: labour
+    harbor: harbour
+    odor: odour
+    vapor: vapour
+    tumor: tumour
+    armor: armour
+    analyze: analyse
+    organize: organise
+    optimize: optimise
+    initialize: initialise
+    visualize: visualise
+    normalize: normalise
+    serialize: serialise
+    deserialize: deserialise
+    recognize: recognise
+    summarize: summarise
+    minimize: minimise
+    maximize: maximise
+    customize: customise
+    synchronize: synchronise
+    categorize: categorise
+    memorize: memorise
+    sterilize: sterilise
+    fertilize: fertilise
+    apologize: apologise
+    anemia: anaemia
+    leukemia: leukaemia
+    diarrhea: diarrhoea
+    esophagus: oesophagus
+    fetus: foetus
+    pediatric: paediatric
+    catalog: catalogue
+    gray: grey
+    aluminum: aluminium
+    fiber: fibre
+    jewelry: jewellery
+    canceled: cancelled
+    traveling: travelling
+    modeling: modelling
+    labeled: labelled
+    mold: mould
+    plow: plough
+    skeptical: sceptical
+    yogurt: yoghurt
+    doughnut: donut
+    child: kid
+    children: kids
+    nearest: closest
+    approximately: approx
+    percent: pct
+    pm: p.m
+    am: a.m
+    biggest: largest
+    bigger: larger
+    quickest: fastest
+    begin: start
+    buy: purchase
+    sofa: couch
+    photo: photograph
+    tv: television
+    car: automobile
+    vs: versus
+    folder: directory
+    repository: repo
+    configuration: config
+    database: db
+    javascript: js
+    postgresql: postgres
+    kubernetes: k8s
+    documentation: docs
+    regex: regexp
+    wifi: wi-fi
+    email: e-mail
+    ok: okay
+    doctor: physician
+    kilometer: kilometre, km
+    centimeter: centimetre, cm
+    millimeter: millimetre, mm
+    kilogram: kg
+    milligram: mg
+    milliliter: millilitre, ml
+    liter: litre
+""")
+
+PHRASES = {
+    ("for", "example"): "for_example",
+    ("regular", "expression"): "regex",
+    ("regular", "expressions"): "regex",
+    ("visual", "studio", "code"): "vscode",
+    ("in", "order", "to"): "to",
+    ("so", "as", "to"): "to",
+    ("multiplied", "by"): "times",
+    ("half", "an", "hour"): "30 minutes",
+    ("i'd", "like"): "i would like",
+    ("we'd", "like"): "we would like",
+    ("=United", "=Nations"): "=UN",
+    ("=United", "=States", "of", "=America"): "=USA",
+    ("=United", "=States"): "=USA",
+    ("the", "=US"): "the =USA",
+    ("=United", "=Kingdom"): "=UK",
+    ("=European", "=Union"): "=EU",
+    ("=Soviet", "=Union"): "=USSR",
+    ("=New", "=York", "=City"): "=NYC",
+    ("gross", "domestic", "product"): "gdp",
+    ("deoxyribonucleic", "acid"): "dna",
+    ("artificial", "intelligence"): "ai",
+    ("operating", "system"): "=OS",
+}
+
+# A question with one of these is about words: nothing in it may be exchanged.
+ABOUT_WORDS = frozenset("""
+    word words mean means meaning meant synonym synonyms antonym antonyms spell spelt spelling
+    spelled pronounce pronounced pronunciation definition translate translated translation say
+    said saying call called phrase phrases term terms letter letters rhyme rhymes grammar sentence
+    sentences verb verbs noun nouns adjective adjectives plural singular abbreviation acronym
+    stand etymology syllable syllables vowel vowels uppercase lowercase anagram palindrome prefix
+    suffix hyphen idiom idioms slang
+""".split())
+
+# Where one of these stands, one thing isn't several.
+SELECTIVE = frozenset("""
+    good better best nice great popular famous common typical main top major important example
+    examples way ways reason reasons step steps tip tips type types kind kinds option options idea
+    ideas alternative alternatives advantage advantages benefit benefits name names list first
+    last only next same each every all both most least many much some any another other few
+    several book books movie movies song songs recommend suggest give cost price count number
+    average total per largest biggest smallest highest longest oldest
+""".split())
+
+QUANTIFIERS = frozenset(
+    "all every each any some both many most few only always never either neither no nobody "
+    "everybody everyone everything nothing even just also".split()
+)
+
+CLAUSE_STARTS = frozenset(
+    "to that if because than and or but when while so unless until who which whose where why how "
+    "what as before after though although since whether not".split()
+)
+
+LANGUAGES = frozenset(
+    "python javascript typescript =Java =C =C++ =C# =Rust =Ruby =Swift =Kotlin =Scala =Haskell "
+    "php bash =R =Perl =Lua =Dart =Elixir =Julia =Go =Excel sql mysql postgresql sqlite".split()
+)
+
+# "How tall is X" is "what is the height of X".
+MEASURES = {
+    "tall": "height",
+    "high": "height",
+    "long": "length",
+    "old": "age",
+    "heavy": "weight",
+    "deep": "depth",
+    "wide": "width",
+    "big": "size",
+    "large": "size",
+}
+GIVEN = _phrases("""
+    tell me
+    give me
+    name
+    state
+""")
+
+AGENTS = {
+    "painted": "painted",
+    "invented": "invented",
+    "discovered": "discovered",
+    "written": "wrote",
+    "built": "built",
+    "founded": "founded",
+    "created": "created",
+    "composed": "composed",
+    "designed": "designed",
+    "directed": "directed",
+    "developed": "developed",
+}
+MADE = {
+    "made": "make",
+    "produced": "produce",
+    "built": "build",
+    "manufactured": "manufacture",
+    "grown": "grow",
+    "brewed": "brew",
+    "extracted": "extract",
+    "mined": "mine",
+}
+
+TENS = {
+    word: 10 * (index + 2)
+    for index, word in enumerate(
+        "twenty thirty forty fifty sixty seventy eighty ninety".split()
+    )
+}
+ONES = {
+    word: index
+    for index, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen".split()
+    )
+}
+
+# At least one of them stands in an English question of more than a word or two.
+ENGLISH = frozenset("""
+    the a an is are was were do does did can could should would what which who where when why how
+    of to and with from my your i you it that this please explain not have has
+""".split())
+# None of them is an English word; each is common in its own language.
+FOREIGN = frozenset("""
+    der das und ist nicht wie warum ich wir sie ein eine les des est une pour avec dans comment
+    pourquoi quel quelle que el los las como por qué cómo para con una il lo gli della perché het
+    een niet wat hoe och att det jak jest czy nie og ikke hvad hvordan é não uma você bir ve nasıl
+    """.split())

@@ -1,0 +1,299 @@
+"""When two Chinese questions ask the same: their normal forms are equal.
+
+As in English (`same_question_en`): rewrites that change nothing in the answer, then everything
+that is left is compared, in its order. Chinese has no spaces, so the closed lists are looked up
+among the words of a segmenter; the comparison itself is of characters, so that it doesn't hang on
+where the segmenter cut. The rules:
+
+1. *Framing* goes: 你好, 请问, 我想知道, 能告诉我…吗, 谢谢; 请, 帮我 and 能不能 only before a verb of
+   asking such as 写一, 列出, 翻译 (not in 能不能吃).
+2. *How* (怎么, 怎样, 如何, 咋; 该, 要 before it and 才, 才能, 去 after it) and *why* (为什么, 为何, 为啥) are
+   one word each, and their place in the sentence is free where there is no other question word:
+   天空为什么是蓝色的, 为什么天空是蓝色的. "怎么把锈去掉" is "锈怎么去掉". 怎么 before 不, 没, 会, 还, 这么 is no "how" and stays.
+3. "什么是X" is "X是什么". "X是什么意思" isn't.
+4. *Yes or no*: 能不能X is 能X吗, 可不可以 is 可以…吗, 是否X is X吗. 能 and 可以 are different.
+5. 的 goes between words of two characters or more, and at the end. Particles of tone (呢, 啊) go.
+6. 一个 as an article goes, where nothing in the sentence counts or chooses.
+7. *Numbers* in characters are digits before a measure word or alone; 两 is 2.
+8. *Synonyms* are a closed list. Latin words are names: compared as they are written, but for those
+   that mean nothing else in small letters.
+9. In a question *about words* (意思, 怎么读, 翻译, something in quotation marks) 5 to 8 don't count.
+10. *Order* counts, but: "A和B" is "B和A" where the difference between them is asked; 在Python中 may
+    stand anywhere before the verb.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from llm.chinese_words import segmented
+from llm.same_question_en_words import CASELESS
+from llm.same_question_en_words import SYNONYMS as ENGLISH_SYNONYMS
+from llm.same_question_zh_words import (
+    ABOUT_WORDS,
+    ASKING,
+    COUNTING,
+    DIGITS,
+    GREETING,
+    HOW,
+    HOW_AFTER,
+    HOW_BEFORE,
+    INDEFINITE,
+    MEASURES,
+    NOT_HOW,
+    PARTICLES,
+    QUESTION,
+    QUESTION_WORDS,
+    SCALES,
+    SYNONYMS,
+    THANKS,
+    WHAT,
+    WHY,
+    WISHING,
+    WITHIN_AFTER,
+    YES_NO,
+)
+
+_MARKS = str.maketrans({"。": ".", "．": ".", "…": ".", "～": "~"})
+_PIECE = re.compile(
+    r"\"[^\"]*\"|'[^']*'|「[^」]*」|『[^』]*』|《[^》]*》|`[^`]*`"
+    r"|[\u3400-\u9fff〇]+|[^\s\u3400-\u9fff〇,、:;?.!~\"'()「」『』《》]"
+    r"[^\s\u3400-\u9fff〇、\"「」『』《》]*|\S"
+)
+_QUOTED = re.compile(r"[\"'「『《`].+[\"'」』》`]", re.S)
+_HAN = re.compile(r"[\u3400-\u9fff〇]+")
+_NUMERAL = re.compile("[零〇一二两三四五六七八九十百千万亿]+")
+_COUNTED = re.compile(rf"({_NUMERAL.pattern})({'|'.join(sorted(MEASURES, key=len, reverse=True))})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A question in normal form.
+
+    Args:
+        head: `how`, `why`, `what_is`, `yes_no`, `difference` or nothing.
+        words: the rest, joined; a blank stands around what isn't Chinese.
+        within: X of 在X中.
+        pair: A and B of their difference, in the order of their characters.
+        about_words: rule 9 holds.
+    """
+
+    head: str
+    words: str
+    within: str
+    pair: tuple[str, ...]
+    about_words: bool
+
+
+class NotReadError(Exception):
+    """This rule doesn't read the text. The message is the reason's fixed name."""
+
+
+def read(text: str) -> tuple[Sentence, ...]:
+    """The normal form of a text on one line.
+
+    Raises:
+        NotReadError: there is nothing in it, or it isn't a question that this rule understands.
+    """
+    text, asked = _unframed(text.translate(_MARKS))
+    if not _HAN.search(text):
+        raise NotReadError("empty")
+    about_words = bool(ABOUT_WORDS.search(text))
+    words = _words(text, asked)
+    about_words = about_words or any(_QUOTED.fullmatch(word) for word in words)
+    return (_sentence(words, about_words),)
+
+
+def same_form(a: tuple[Sentence, ...], b: tuple[Sentence, ...]) -> bool:
+    """Whether two normal forms are the same. Symmetric."""
+    return a == b
+
+
+def _unframed(text: str) -> tuple[str, bool]:
+    """Without framing; and whether what went asked "can you tell me …?"."""
+    asked = False
+    while True:
+        before = text
+        text = THANKS.sub("", GREETING.sub("", text)).strip()
+        if (found := ASKING.match(text)) and QUESTION.search(text[found.end() :]):
+            asked = asked or found[0].rstrip(",: ").endswith(("告诉我", "知道", "一下"))
+            text = text[found.end() :]
+        if found := WISHING.match(text):
+            asked = True
+            text = text[found.end() :]
+        if text == before:
+            return text, asked
+
+
+def _words(text: str, asked: bool) -> list[str]:
+    """Words and signs, without the marks and the particles at the end."""
+    words: list[str] = []
+    for piece in _PIECE.findall(text):
+        if _HAN.fullmatch(piece):
+            words += segmented(piece)
+        elif piece[0].isascii() and piece[0].isalnum() or len(piece) > 1:
+            bare = piece if _QUOTED.fullmatch(piece) else re.sub(r"[,;:?.]$", "", piece)
+            words += [bare, *piece[len(bare) :]]
+        else:
+            words.append(piece)
+    while words and (words[-1] in PARTICLES or words[-1] in "?.!~"):
+        words.pop()
+    # "can you tell me how … 吗": the 吗 belongs to what is gone
+    if asked and words[-1:] == ["吗"] and QUESTION.search("".join(words[:-1])):
+        words.pop()
+    return words
+
+
+def _sentence(words: list[str], about_words: bool) -> Sentence:
+    if not about_words:
+        words = [_named(SYNONYMS.get(word, word)) for word in words]
+        words = _counted(words)
+        words = _without_articles(words)
+    head, words = _head(words)
+    within = ""
+    pair: tuple[str, ...] = ()
+    if not about_words:
+        within, words = _within(words)
+        if found := _difference(words):
+            head, pair, words = found
+        words = _without_de(words)
+    joined = "".join(word if _HAN.fullmatch(word) else f" {word} " for word in words)
+    return Sentence(head, joined, within, pair, about_words)
+
+
+def _named(word: str) -> str:
+    lower = word.lower()
+    lower = ENGLISH_SYNONYMS.get(lower, lower)
+    return lower if lower in CASELESS else word
+
+
+def _counted(words: list[str]) -> list[str]:
+    """Numbers in characters as digits."""
+    found: list[str] = []
+    for place, word in enumerate(words):
+        match = _COUNTED.fullmatch(word)
+        after = words[place + 1] if place + 1 < len(words) else ""
+        if match and word != INDEFINITE and (match[2] or len(match[1]) > 1 or after in MEASURES):
+            value = _value(match[1])
+            found += [word] if value is None else [str(value), *([match[2]] if match[2] else [])]
+        else:
+            found.append(word)
+    return found
+
+
+def _value(numeral: str) -> int | None:
+    """The number that a numeral says; None where it isn't one of the plain form."""
+    if not set(numeral) & set(SCALES):
+        return int("".join(str(DIGITS[sign]) for sign in numeral)) if len(numeral) < 9 else None
+    total, section, digit = 0, 0, None
+    for sign in numeral:
+        if sign in DIGITS:
+            digit = DIGITS[sign]
+        elif SCALES[sign] < 10_000:
+            section += (1 if digit is None else digit) * SCALES[sign]
+            digit = None
+        else:
+            total = (total + section + (digit or 0)) * SCALES[sign]
+            section, digit = 0, None
+    # 三百五 is 350, and 一万二 is 12,000: left as they are
+    if digit and len(numeral) > 1 and numeral[-2] in SCALES and numeral[-2] != "十":
+        return None
+    return total + section + (digit or 0)
+
+
+def _without_articles(words: list[str]) -> list[str]:
+    if COUNTING.search("".join(words)):
+        return words
+    return [
+        word
+        for place, word in enumerate(words)
+        if word != INDEFINITE or place == 0 or place == len(words) - 1
+    ]
+
+
+def _head(words: list[str]) -> tuple[str, list[str]]:
+    """The kind of question, and the words without what says so."""
+    asking = [word for word in words if word in QUESTION_WORDS or word in HOW or word in WHY]
+    if words[-1:] == ["吗"]:
+        return ("yes_no", words[:-1]) if not asking else ("", words)
+    yes_no = [place for place, word in enumerate(words) if word in YES_NO]
+    if len(yes_no) == 1 and not asking:
+        (place,) = yes_no
+        kept = YES_NO[words[place]]
+        return "yes_no", [*words[:place], *([kept] if kept else []), *words[place + 1 :]]
+    if len(asking) != 1:
+        return "", words
+    if words[0] in WHAT and words[1:2] == ["是"]:
+        return "what_is", words[2:]
+    if len(words) > 2 and words[-1] in WHAT and words[-2] == "是":
+        return "what_is", words[:-2]
+    place = words.index(asking[0])
+    after = words[place + 1] if place + 1 < len(words) else ""
+    if words[place] in WHY:
+        return "why", [*words[:place], *words[place + 1 :]]
+    if words[place] in HOW and after and after not in NOT_HOW:
+        colloquial = words[place] in ("怎么", "咋")
+        if colloquial and place == 0 and set(words) & NOT_HOW:
+            return "", words  # 怎么手机没声音了: that asks why
+        start = place - 1 if place and words[place - 1] in HOW_BEFORE else place
+        rest = words[place + 1 :]
+        for only in HOW_AFTER:
+            if rest[: len(only)] == only and len(rest) > len(only):
+                rest = rest[len(only) :]
+                break
+        if rest[:1] == ["把"] and len(rest) > 2 and len(rest[-1]) > 1:
+            rest = rest[1:]
+        return "how", [*words[:start], *rest]
+    return "", words
+
+
+def _within(words: list[str]) -> tuple[str, list[str]]:
+    """Take out 在X中, X中, where X is the one Latin name of the sentence."""
+    names = [place for place, word in enumerate(words) if not _HAN.fullmatch(word)]
+    if len(names) != 1:
+        return "", words
+    (place,) = names
+    if not words[place][0].isalpha() or words[place + 1 : place + 2] == []:
+        return "", words
+    if words[place + 1] not in WITHIN_AFTER:
+        return "", words
+    start = place - 1 if place and words[place - 1] == "在" else place
+    after = words[place + 1]
+    after = "中" if after in ("里", "里面", "当中", "内") else after
+    return f"{words[place]} {after}", [*words[:start], *words[place + 2 :]]
+
+
+def _difference(words: list[str]) -> tuple[str, tuple[str, ...], list[str]] | None:
+    """A和B有什么区别, A和B的区别是什么 (then without its 是什么), 有何区别."""
+    text = " ".join(words)
+    for ending in (
+        " 有 什么 区别",
+        " 有 什么 不同",
+        " 有何 区别",
+        " 有何 不同",
+        " 的 区别",
+        " 的 区别 是 什么",
+        " 的 区别 在 哪里",
+        " 之间 的 区别",
+        " 之间 的 区别 是 什么",
+        " 之间 有 什么 区别",
+        " 之间 有 什么 不同",
+        " 有 什么 不 一样",
+    ):
+        if text.endswith(ending) and text.count(" 和 ") == 1:
+            sides = text.removesuffix(ending).split(" 和 ")
+            if all(side and len(side.split()) <= 2 for side in sides):
+                return "difference", tuple(sorted(sides)), []
+    return None
+
+
+def _without_de(words: list[str]) -> list[str]:
+    kept = []
+    for place, word in enumerate(words):
+        before = words[place - 1] if place else ""
+        after = words[place + 1] if place + 1 < len(words) else ""
+        if word == "的" and len(before) > 1 and (len(after) > 1 or not after):
+            continue
+        kept.append(word)
+    return kept
