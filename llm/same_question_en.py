@@ -44,6 +44,7 @@ from llm.same_question_en_words import (
     CLAUSE_STARTS,
     CLOSINGS,
     CONTRACTIONS,
+    DONE,
     ENGLISH,
     FOREIGN,
     GIVEN,
@@ -53,9 +54,12 @@ from llm.same_question_en_words import (
     LANGUAGES,
     MADE,
     MEASURES,
+    OF_YOU,
     ONES,
     OPENINGS,
+    PERSONAL,
     PHRASES,
+    POINTING,
     QUANTIFIERS,
     QUESTION_WORDS,
     SELECTIVE,
@@ -73,7 +77,10 @@ _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*'?")
 _QUOTED = re.compile(r'"[^"]*"|`+[^`]*`+|(?<![\w\'])\'[^\']+\'(?!\w)')
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)(km|cm|mm|kg|mg|ml|%)")
-_ABBREVIATIONS = frozenset(("vs.", "mr.", "mrs.", "ms.", "dr.", "st.", "e.g.", "i.e.", "etc."))
+_ABBREVIATIONS = frozenset(
+    "vs. mr. mrs. ms. dr. st. e.g. i.e. etc. approx. p.m. a.m. pct. no.".split()
+) - {"no."}
+_SIGNS = (",", ":", ";", "-", "–", "—")
 _FRONTED = frozenset(
     "in on at for with without during under using between after before if when while".split()
 )
@@ -102,6 +109,7 @@ class Sentence:
         head: the question word, `how_to`, or nothing.
         auxiliary: the one that was taken out of its place.
         negated: a "not" was taken out of its place.
+        supported: "do" or "does" went, so that the verb has no s.
         words: the rest, in order.
         within: the programming language that it is all about.
         pair: A and B of "the difference between A and B", in the order of the alphabet.
@@ -112,6 +120,7 @@ class Sentence:
     head: str
     auxiliary: str
     negated: bool
+    supported: bool
     words: tuple[Word, ...]
     within: str
     pair: tuple[tuple[Word, ...], ...]
@@ -130,7 +139,7 @@ def read(text: str) -> tuple[Sentence, ...]:
         NotReadError: it isn't English.
     """
     tokens = _tokens(text)
-    lowered = {token.lower() for token, _ in tokens}
+    lowered = {token.lower().partition("'")[0] for token, _ in tokens}
     letters = [token for token, kind in tokens if kind == "word"]
     if lowered & FOREIGN or (len(letters) > 2 and not lowered & ENGLISH):
         raise NotReadError("language")
@@ -170,7 +179,7 @@ def _plain(text: str) -> list[tuple[str, str]]:
 
 def _chunk(chunk: str) -> list[tuple[str, str]]:
     if chunk.lower() in _ABBREVIATIONS:
-        return [(chunk[:-1], "word")]
+        return [(chunk.replace(".", ""), "word")]
     core = chunk.rstrip(".,;:!?")
     opened = core.startswith("(")
     bare = core.removeprefix("(")
@@ -220,28 +229,35 @@ def _sentence(
 ) -> Sentence | None:
     """The sentence's normal form; None where there is nothing but framing."""
     words = _spelled(tokens, about_words)
-    words, asked = _unframed(words)
+    words, asked = _unframed(words, about_words)
     if not words:
         return None
     words = _as_question(_fronted_to_end(words))
     head, words = _head(words)
     asks = bool(head) or (bool(words) and words[0] in AUXILIARIES)
-    auxiliary, negated = "", False
+    auxiliary, negated, supported = "", False, False
     if head == "whether":
         head = ""
-    if asks and head != "how_to":
+    if asks and not head.startswith("how_to"):
         auxiliary, negated, words = _auxiliary(words)
+        supported = auxiliary == "do"
+        auxiliary = "" if supported else auxiliary
         head, auxiliary, words = _reworded(head, auxiliary, words)
     within, words = ("", words) if about_words else _within(words)
+    if within and head == "how" and auxiliary == "be" and words[-1:] and words[-1] in DONE:
+        head, auxiliary, words = "how_to", "", [DONE[words[-1]], *words[:-1]]
     pair: tuple[tuple[Word, ...], ...] = ()
     found = _difference(head, auxiliary, words)
     if found is not None:
+        if head == "how":
+            head, auxiliary = "what", "be"
         words, sides = found
         pair = tuple(sorted((_worded(side, about_words) for side in sides), key=_texts))
     return Sentence(
         head=head,
         auxiliary=auxiliary,
         negated=negated,
+        supported=supported,
         words=_worded(words, about_words),
         within=within,
         pair=pair,
@@ -276,17 +292,15 @@ def _synonym(word: str) -> str:
 
 
 def _cased(token: str, first: bool) -> str:
+    if token.lower().endswith("'s") and token.lower() not in CONTRACTIONS:
+        return f"{_cased(token[:-2], first)} 's"
     lower = token.lower()
     plain = token == lower or (token in ("I", "A") if first else token == "I")
     plain = plain or token.startswith(("I'", "I’")) or lower in CASELESS
     plain = plain or (first and token[1:] == token[1:].lower() and len(token) > 1)
     if not plain:
-        return f"{EXACT}{token[:-2]} 's" if lower.endswith("'s") else EXACT + token
-    if lower in CONTRACTIONS:
-        return CONTRACTIONS[lower]
-    if lower.endswith("'s"):
-        return f"{lower[:-2]} 's"
-    return lower
+        return EXACT + token
+    return CONTRACTIONS.get(lower, lower)
 
 
 def _numbers(words: list[str]) -> list[str]:
@@ -323,12 +337,12 @@ def _phrased(words: list[str]) -> list[str]:
     return found
 
 
-def _unframed(words: list[str]) -> tuple[list[str], bool]:
+def _unframed(words: list[str], about_words: bool) -> tuple[list[str], bool]:
     """Without framing; and whether what went asked for something."""
     asked = False
     while True:
         before = words
-        while words and words[0] in (",", ":", ";", "-", "–", "—"):
+        while words and (words[0] in _SIGNS or (words[0] == "but" and len(words) > 3)):
             words = words[1:]
         for opening in OPENINGS:
             if _begins(words, opening) and _ends_there(words, len(opening)):
@@ -336,17 +350,21 @@ def _unframed(words: list[str]) -> tuple[list[str], bool]:
         for asking in ASKING:
             rest = words[len(asking) :]
             if _begins(words, asking) and rest and _asks(rest):
-                words, asked = rest, True
+                words = rest[1:] if rest[0] in _SIGNS else rest
+                words, asked = ["whether" if words[0] == "if" else words[0], *words[1:]], True
                 break
         for wish in WISHES:
             rest = words[len(wish) :]
             if _begins(words, wish) and rest and rest[0] in WISHED:
-                words, asked = rest, True
+                words, asked = rest[:-2] if rest[-2:] == ["for", "me"] else rest, True
                 break
         for closing in CLOSINGS:
-            if words[-len(closing) :] == list(closing):
+            apart = words[-len(closing) - 1 : -len(closing)]
+            if words[-len(closing) :] == list(closing) and (
+                not about_words or not apart or apart[0] in _SIGNS
+            ):
                 words = words[: -len(closing)]
-        while words and words[-1] in (",", ":", ";", "-", "–", "—"):
+        while words and words[-1] in _SIGNS:
             words = words[:-1]
         if words == before:
             return words, asked
@@ -363,7 +381,7 @@ def _ends_there(words: list[str], length: int) -> bool:
     if len(words) == length or words[0] in ("please", "kindly"):
         return True
     after = words[length]
-    return after in (",", ":", ";", "-", "–", "—") or _asks(words[length:]) or after == "please"
+    return after in _SIGNS or _asks(words[length:]) or after == "please"
 
 
 def _asks(words: list[str]) -> bool:
@@ -393,6 +411,13 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
     for opening in HOW_TO:
         if tuple(words[: len(opening)]) == opening and len(words) > len(opening):
             rest = words[len(opening) :]
+            who = next((word for word in opening if word in PERSONAL), "")
+            if rest[0].startswith(EXACT) or rest[0] in ("a", "an", "the"):
+                return words[0], words[1:]
+            if who and set(rest) & PERSONAL:
+                return f"how_to_{who}", rest
+            if who == "you" and (len(rest) == 1 or rest[0] in OF_YOU):
+                return "how_to_you", rest
             return "how_to", rest
     for opening in SUPERLATIVE_WAYS:
         if tuple(words[: len(opening)]) == opening:
@@ -406,8 +431,12 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
 
 def _as_question(words: list[str]) -> list[str]:
     """"explain the X", "give me the X" and "X was painted by whom" as the question that each is."""
-    if words[0] == "explain" and len(words) > 1 and not set(words) & (CLAUSE_STARTS | {","}):
-        return ["what", "is", *words[1:]]
+    if words[0] == "explain" and len(words) > 1:
+        plain = not set(words) & ((CLAUSE_STARTS - {"and"}) | {","} | POINTING)
+        if plain and (words[1] != "the" or len(words) > 3):
+            return ["what", "is", *words[1:]]
+    if words[0] == "define" and len(words) > 1 and not set(words) & (CLAUSE_STARTS | {","}):
+        return ["what", "is", "the", "meaning", "of", *words[1:]]
     for given in GIVEN:
         rest = words[len(given) :]
         if _begins(words, given) and rest[:1] == ["the"] and len(rest) > 1 and "," not in rest:
@@ -441,7 +470,7 @@ def _auxiliary(words: list[str]) -> tuple[str, bool, list[str]]:
                 break
             if each in CLAUSE_STARTS:
                 break
-    return ("" if auxiliary == "do" else auxiliary), negated, rest
+    return auxiliary, negated, rest
 
 
 def _reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, list[str]]:
@@ -456,6 +485,15 @@ def _reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, li
             return "what", auxiliary, ["the", MEASURES[words[0]], "of", *words[1:]]
         if words[0] == "much" and words[1].isdigit():
             return "what", auxiliary, words[1:]
+    if head == "how" and not auxiliary and words[:4] == ["many", "people", "live", "in"]:
+        return "what", "be", ["the", "population", "of", *words[4:]]
+    if head == "how" and auxiliary == "be" and words[-1:] == ["defined"]:
+        return "what", "be", ["the", "meaning", "of", *words[:-1]]
+    if head == "what" and not auxiliary and len(words) > 1 and words[-1] in ("mean", "means"):
+        if not set(words) & (PERSONAL | CLAUSE_STARTS | {","}):
+            return "what", "be", ["the", "meaning", "of", *words[:-1]]
+    if head == "what" and auxiliary == "be" and words[:3] == ["the", "definition", "of"]:
+        return head, auxiliary, ["the", "meaning", "of", *words[3:]]
     if head in ("what", "who") and auxiliary in ("be", "was") and "'s" in words:
         at = words.index("'s")
         owner, owned = words[:at], words[at + 1 :]
@@ -589,7 +627,15 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
     linked = any(word.text in ("of", "between", "for") for word in a.words)
     said = {word.text for word in (*a.words, *b.words)}
     loose = bool(a.head) and not said & SELECTIVE and a.head != "which"
-    pairs = zip(a.words, b.words, strict=True)
+    pairs = list(zip(a.words, b.words, strict=True))
+    if a.supported != b.supported:
+        bare, ending = (0, 1) if a.supported else (1, 0)
+        for place, both in enumerate(pairs):
+            # "how does it work" and "how it works": the one verb, and nothing else
+            if both[ending].several and not both[bare].several and both[ending].text == both[bare].text:
+                if not both[0].article and not both[1].article:
+                    del pairs[place]
+                    break
     if not all(
         _same_word(one, other, loose, a.head == "how_to", itself and not place and not linked)
         for place, (one, other) in enumerate(pairs)
@@ -608,15 +654,13 @@ def _same_word(one: Word, other: Word, loose: bool, how_to: bool, asked_itself: 
     articles = {one.article, other.article}
     if one.several != other.several:
         single = other if one.several else one
-        if "the" in articles or not loose:
-            return not articles - {""} and not loose and _third_person(one)
-        return single.article == "a" or how_to
+        return loose and "the" not in articles and (single.article == "a" or how_to)
     if len(articles) == 1:
         return True
     if articles == {"a", "the"} or asked_itself:
         return False
-    return one.text not in ("few", "little", "bit", "lot", "number", "most", "couple", "while")
+    return one.text not in _ARTICLE_COUNTS
 
 
-def _third_person(word: Word) -> bool:
-    return False
+# "few" and "a few" are different, and so are Python and a python.
+_ARTICLE_COUNTS = frozenset("few little bit lot number most couple while python".split())

@@ -270,7 +270,7 @@ KEEPS_S = frozenset("""
     diabetes rabies measles lens canvas bias virus bonus status focus campus census corpus genus
     means goods customs arms glasses contents forces waters airs spectacles manners damages
     premises savings minutes odds times letters pants scissors trousers clothes shorts jeans
-    briefs looks works thanks stairs woods sands grounds quarters spirits colors colours
+    briefs stairs woods sands grounds quarters spirits colors colours
     pandas kubernetes jenkins redis css dns aws ios https windows mars texas athens netherlands
     philippines maldives alps andes himalayas wales paris james jones bios os sms gps pus ours
     yours theirs others belongings earnings surroundings headquarters crossroads barracks
@@ -388,11 +388,10 @@ SYNONYMS = _table("""
     doughnut: donut
     child: kid
     children: kids
+    colors: colours
     nearest: closest
     approximately: approx
     percent: pct
-    pm: p.m
-    am: a.m
     biggest: largest
     bigger: larger
     quickest: fastest
@@ -444,6 +443,10 @@ PHRASES = {
     ("=European", "=Union"): "=EU",
     ("=Soviet", "=Union"): "=USSR",
     ("=New", "=York", "=City"): "=NYC",
+    ("curriculum", "vitae"): "=CV",
+    ("how", "much", "time", "does"): "how long does",
+    ("how", "much", "time", "do"): "how long do",
+    ("how", "much", "time", "will"): "how long will",
     ("gross", "domestic", "product"): "gdp",
     ("deoxyribonucleic", "acid"): "dna",
     ("artificial", "intelligence"): "ai",
@@ -464,7 +467,7 @@ ABOUT_WORDS = frozenset("""
 SELECTIVE = frozenset("""
     good better best nice great popular famous common typical main top major important example
     examples way ways reason reasons step steps tip tips type types kind kinds option options idea
-    ideas alternative alternatives advantage advantages benefit benefits name names list first
+    ideas alternative alternatives advantage advantages benefit benefits name names first
     last only next same each every all both most least many much some any another other few
     several book books movie movies song songs recommend suggest give cost price count number
     average total per largest biggest smallest highest longest oldest
@@ -553,3 +556,38 @@ FOREIGN = frozenset("""
     pourquoi quel quelle que el los las como por qué cómo para con una il lo gli della perché het
     een niet wat hoe och att det jak jest czy nie og ikke hvad hvordan é não uma você bir ve nasıl
     """.split())
+
+# What is done to things in a programming language: "how is X reversed in Python".
+_DONE = (
+    "add append call check clear clone close compare compute concatenate connect convert copy count "
+    "create declare decode define delete encode export filter find format generate handle import "
+    "initialize insert install join load loop map merge open parse print raise read remove rename "
+    "replace reverse round save serialize set shuffle sort split start stop swap throw trim update "
+    "use validate write"
+).split()
+_IRREGULAR_DONE = {
+    "find": "found",
+    "read": "read",
+    "set": "set",
+    "split": "split",
+    "throw": "thrown",
+    "write": "written",
+    "map": "mapped",
+    "stop": "stopped",
+    "swap": "swapped",
+    "trim": "trimmed",
+    "copy": "copied",
+}
+DONE = {
+    _IRREGULAR_DONE.get(verb, verb + ("d" if verb.endswith("e") else "ed")): verb for verb in _DONE
+}
+
+# "How do you feel?" is asked of whoever answers, and these say whom it is about.
+OF_YOU = frozenset("feel think know like see do work mean want believe decide learn".split())
+PERSONAL = frozenset(
+    "i me my mine myself you your yours yourself we us our ours ourselves one oneself".split()
+)
+POINTING = frozenset(
+    "code text following above below error answer output result joke article passage paragraph "
+    "this that these those it image picture problem question".split()
+)
