@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from llm.embedded_model import WHEEL_BYTES, FetchStopped
+from llm.embedded_model import WHEEL_BYTES
 from llm.errors import LLMError, LoadingStoppedError, Reason, ShuttingDownError
 from llm.fault_log import log_fault
 from llm.local_errors import generate_error, load_error
@@ -35,6 +35,7 @@ from llm.types import (
     GenerationRequest,
     Notice,
 )
+from llm.wheel_download import FetchStopped
 
 if TYPE_CHECKING:
     from llm.local_loader import LoadedModel

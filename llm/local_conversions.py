@@ -20,8 +20,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from llm.embedded_model import FetchStopped
 from llm.types import CancelToken
+from llm.wheel_download import FetchStopped
 
 # Part of a converted folder's name: raise it when the conversion changes.
 _CONVERTER_VERSION = 1

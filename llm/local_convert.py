@@ -21,11 +21,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from llm.child_lines import end_with_the_app, say, say_error
-from llm.embedded_model import require_space
+from llm import errors
 from llm.errors import DiskFullError, LLMError, NotAModelError, OutOfMemoryError, Reason
 from llm.local_conversions import part_of, sign
 from llm.local_errors import is_out_of_memory, load_error
+from llm.wheel_download import require_space
 
 # Tokenizer files and slack, over the weights.
 _EXTRA_BYTES = 50_000_000

@@ -14,11 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from llm.child_lines import environment, read_error, read_line
-from llm.embedded_model import FetchStopped, bytes_in
 from llm.errors import LLMError, ModelError, NotAModelError, OutOfMemoryError, Reason
 from llm.local_conversions import part_of
 from llm.types import CancelToken
+from llm.wheel_download import FetchStopped, bytes_in
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,10 @@ import sys
 import threading
 from pathlib import Path
 
-from llm.child_lines import environment, read_error, read_line
-from llm.embedded_model import FetchStopped
-from llm.errors import HubDownloadError
+from llm.local_errors import load_error
 from llm.models import WEIGHTS
 from llm.types import CancelToken
+from llm.wheel_download import FetchStopped
 
 _FILES = [*WEIGHTS, "*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 _TIDY_S = 5.0

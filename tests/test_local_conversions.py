@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from llm.embedded_model import FetchStopped
 from llm.local_conversions import folder_for, is_whole, locked, remove, remove_older, sign
 from llm.local_source import discard_if_damaged
 from llm.types import CancelToken
+from llm.wheel_download import FetchStopped
 from tests.local_answers import TIMEOUT_S, cut
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from llm.embedded_model import FetchStopped
 from llm.errors import HubDownloadError
 from llm.local_backend import LocalBackend
 from llm.local_hub import from_hub
 from llm.types import CancelToken
-from tests.fake_hub import FakeHub
+from llm.wheel_download import FetchStopped
 from tests.local_answers import TIMEOUT_S, ask, read
 
 pytest_plugins = "tests.local_fixtures"

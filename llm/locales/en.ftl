@@ -444,6 +444,7 @@ reason-only-bin-weights = its weights are there as .bin only, which can run code
 reason-neither-folder-nor-gguf = neither a folder nor a .gguf file
 reason-file-unreadable = the file can’t be read
 reason-not-gguf = not a GGUF file
+reason-embedding-modules = its folder asks for more than a transformer and one way of pooling, which this app doesn’t do
 reason-licence = its licence must first be accepted on the hub, and HF_TOKEN set
 reason-weights-damaged = its weights are damaged or cut short
 reason-weights-missing = some of its weights are missing

@@ -396,6 +396,7 @@ reason-only-bin-weights = 它只有 .bin 格式的权重，这种文件在读取
 reason-neither-folder-nor-gguf = 既不是文件夹，也不是 .gguf 文件
 reason-file-unreadable = 无法读取该文件
 reason-not-gguf = 不是 GGUF 文件
+reason-embedding-modules = 它的文件夹除 transformer 和一种池化方式之外还要求别的步骤，本应用不支持
 reason-licence = 需要先在 Hugging Face Hub 上接受它的许可协议，并设置 HF_TOKEN
 reason-weights-damaged = 它的权重已损坏或不完整
 reason-weights-missing = 它缺少一部分权重
