@@ -14,8 +14,8 @@ names, code, quoted text, scope, format and the wish for a language all have to 
 4. *Contractions* are written out. British spelling is American.
 5. *Articles*: "the" and "a" are different; none may stand for either, but not where the thing
    is asked for itself ("what is time", "what is the time").
-6. *One or several*: "a list" is "lists" in a question of how, why or whether; "the list" isn't
-   "the lists", and nothing is exchanged beside words such as "best", "name" or "how many".
+6. *One or several*: "a cat" is "cats" in a question with a question word, but "the cat" isn't "the
+   cats", and nothing is exchanged beside words such as "best", "name" or "how many".
 7. *The s of the third person* is no difference. Every other form of a verb is.
 8. *Capitals* count, except at the start of a sentence and in names that mean nothing else in
    small letters. A capitalised word is compared as it is written.
@@ -24,9 +24,9 @@ names, code, quoted text, scope, format and the wish for a language all have to 
 11. In a question *about words* (mean, spell, synonym, translate, …) 6, 7, 9 and 10 don't count.
 12. *Order* counts, but: "difference between A and B" is "between B and A"; "in winter, how …" is
     "how … in winter"; the one programming language of a question may stand before its noun
-    ("a Python list") or after it ("a list in Python"); "by whom was X painted" is "who painted X".
-13. "Explain X", "explain what X is" and "what is X" are one, so are "give me the X" and "what is
-    the X"; "how tall is X" is "what is the height of X", "France's capital" the capital of France.
+    ("a Python list", but not "a Python compiler") or after it ("a list in Python"); "by whom was X painted" is "who painted X".
+13. "Explain X" is "what is X", and so is "name the X" "what is the X", but they aren't each other;
+    "how tall is X" is "what is the height of X", "France's capital" the capital of France.
 14. Punctuation counts, except the mark at the end of what is a question anyway.
 """
 
@@ -54,6 +54,7 @@ from llm.same_question_en_words import (
     LANGUAGES,
     MADE,
     MEASURES,
+    OF_LANGUAGE,
     OF_YOU,
     ONES,
     OPENINGS,
@@ -62,12 +63,14 @@ from llm.same_question_en_words import (
     POINTING,
     QUANTIFIERS,
     QUESTION_WORDS,
+    RELATIONAL,
     SELECTIVE,
     SUPERLATIVE_WAYS,
     SYNONYMS,
     TENS,
     WISHED,
     WISHES,
+    listed,
 )
 
 EXACT = "="
@@ -77,44 +80,9 @@ _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*'?")
 _QUOTED = re.compile(r'"[^"]*"|`+[^`]*`+|(?<![\w\'])\'[^\']+\'(?!\w)')
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)(km|cm|mm|kg|mg|ml|%)")
-_ABBREVIATIONS = frozenset(
-    [
-        "vs.",
-        "mr.",
-        "mrs.",
-        "ms.",
-        "dr.",
-        "st.",
-        "e.g.",
-        "i.e.",
-        "etc.",
-        "approx.",
-        "p.m.",
-        "a.m.",
-        "pct.",
-        "no.",
-    ]
-) - {"no."}
+_ABBREVIATIONS = listed("vs. mr. mrs. ms. dr. st. e.g. i.e. etc. approx. p.m. a.m. pct.")
 _SIGNS = (",", ":", ";", "-", "–", "—")
-_FRONTED = frozenset(
-    [
-        "in",
-        "on",
-        "at",
-        "for",
-        "with",
-        "without",
-        "during",
-        "under",
-        "using",
-        "between",
-        "after",
-        "before",
-        "if",
-        "when",
-        "while",
-    ]
-)
+_FRONTED = listed("in on at for with without during under using between after before if when while")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +113,7 @@ class Sentence:
         within: the programming language that it is all about.
         pair: A and B of "the difference between A and B", in the order of the alphabet.
         mark: `.`, `?`, or nothing where it doesn't matter.
+        style: how it was asked for, where that may mean a different answer: `explain`, `name`.
         about_words: rule 11 holds.
     """
 
@@ -156,6 +125,7 @@ class Sentence:
     within: str
     pair: tuple[tuple[Word, ...], ...]
     mark: str
+    style: str
     about_words: bool
 
 
@@ -261,18 +231,18 @@ def _sentence(tokens: list[tuple[str, str]], mark: str, about_words: bool) -> Se
     words, asked = _unframed(words, about_words)
     if not words:
         return None
-    words = _as_question(_fronted_to_end(words))
+    style, words = _as_question(_fronted_to_end(words))
     head, words = _head(words)
     asks = bool(head) or (bool(words) and words[0] in AUXILIARIES)
     auxiliary, negated, supported = "", False, False
     if head == "whether":
         head = ""
     if asks and not head.startswith("how_to"):
-        auxiliary, negated, words = _auxiliary(words)
+        auxiliary, negated, words = _auxiliary(head, words, embedded=asked)
         supported = auxiliary == "do"
         auxiliary = "" if supported else auxiliary
         head, auxiliary, words = _reworded(head, auxiliary, words)
-    within, words = ("", words) if about_words else _within(words)
+    within, words = ("", words) if about_words else _within(words, head == "how_to")
     if within and head == "how" and auxiliary == "be" and words[-1:] and words[-1] in DONE:
         head, auxiliary, words = "how_to", "", [DONE[words[-1]], *words[:-1]]
     pair: tuple[tuple[Word, ...], ...] = ()
@@ -291,6 +261,7 @@ def _sentence(tokens: list[tuple[str, str]], mark: str, about_words: bool) -> Se
         within=within,
         pair=pair,
         mark="" if asks or asked else mark,
+        style=style,
         about_words=about_words,
     )
 
@@ -303,6 +274,8 @@ def _spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
             words.append(token)
         elif kind != "word":
             words.append(EXACT + token)
+        elif token.lower() in ("am", "pm") and place and tokens[place - 1][1] in ("number", "code"):
+            words.append(f"o'clock_{token.lower()}")
         else:
             words += _cased(token, first=place == 0 or tokens[place - 1][0] == ":").split()
     if about_words:
@@ -387,8 +360,9 @@ def _unframed(words: list[str], about_words: bool) -> tuple[list[str], bool]:
                 break
         for closing in CLOSINGS:
             apart = words[-len(closing) - 1 : -len(closing)]
+            bare = closing == ("please",) and not about_words
             if words[-len(closing) :] == list(closing) and (
-                not about_words or not apart or apart[0] in _SIGNS
+                bare or not apart or apart[0] in _SIGNS
             ):
                 words = words[: -len(closing)]
         while words and words[-1] in _SIGNS:
@@ -431,9 +405,7 @@ def _fronted_to_end(words: list[str]) -> list[str]:
     return [*rest, *words[:comma]]
 
 
-_SUBORDINATE = frozenset(
-    ["if", "when", "while", "because", "although", "after", "before", "that", "who", "which"]
-)
+_SUBORDINATE = listed("if when while because although after before that who which")
 
 
 def _head(words: list[str]) -> tuple[str, list[str]]:
@@ -458,27 +430,38 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
     return "", words
 
 
-def _as_question(words: list[str]) -> list[str]:
+def _as_question(words: list[str]) -> tuple[str, list[str]]:
     """ "explain the X", "give me the X" and "X was painted by whom" as the question that each is."""
     if words[0] == "explain" and len(words) > 1:
         plain = not set(words) & ((CLAUSE_STARTS - {"and"}) | {","} | POINTING)
         if plain and (words[1] != "the" or len(words) > 3):
-            return ["what", "is", *words[1:]]
+            return "explain", ["what", "is", *words[1:]]
     if words[0] == "define" and len(words) > 1 and not set(words) & (CLAUSE_STARTS | {","}):
-        return ["what", "is", "the", "meaning", "of", *words[1:]]
+        return "", ["what", "is", "the", "meaning", "of", *words[1:]]
     for given in GIVEN:
         rest = words[len(given) :]
         if _begins(words, given) and rest[:1] == ["the"] and len(rest) > 1 and "," not in rest:
-            return ["what", "is", *rest]
+            return given[0], ["what", "is", *rest]
     if words[:2] == ["by", "whom"]:
-        return ["who", *words[2:], "by"]
+        return "", ["who", *words[2:], "by"]
     if words[-2:] == ["by", "whom"]:
-        return ["who", *words[:-1]]
-    return words
+        return "", ["who", *words[:-1]]
+    return "", words
 
 
-def _auxiliary(words: list[str]) -> tuple[str, bool, list[str]]:
-    """Take the first auxiliary out of its place, and a "not" that belongs to it."""
+def _auxiliary(head: str, words: list[str], embedded: bool) -> tuple[str, bool, list[str]]:
+    """Take the first auxiliary out of its place, and a "not" that belongs to it.
+
+    "What dogs can eat" asks of all that "what can dogs eat" does only where it is embedded ("tell
+    me what …"); by itself it asks which dogs.
+    """
+    anywhere = (
+        embedded
+        or head not in ("what", "which", "whose", "how")
+        or (head == "how" and words[:1] not in (["many"], ["much"]))
+    )
+    if not anywhere and (not words or words[0] not in AUXILIARIES):
+        return "", False, words
     for place, word in enumerate(words):
         if word in CLAUSE_STARTS:
             break
@@ -493,7 +476,10 @@ def _auxiliary(words: list[str]) -> tuple[str, bool, list[str]]:
     negated = False
     if not set(words) & QUANTIFIERS:
         for at, each in enumerate(rest):
-            if each == "not":
+            after = rest[at + 1] if at + 1 < len(rest) else ""
+            if each == "n't" or (
+                each == "not" and not after.endswith("ing") and after not in _NOT_BEFORE
+            ):
                 negated = True
                 rest = [*rest[:at], *rest[at + 1 :]]
                 break
@@ -502,15 +488,26 @@ def _auxiliary(words: list[str]) -> tuple[str, bool, list[str]]:
     return auxiliary, negated, rest
 
 
+# "It is safe not to eat" isn't "it isn't safe to eat".
+_NOT_BEFORE = listed("to a an the because if until for in on at even just only all so too")
+
+
 def _reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, list[str]]:
     """The same question in one wording: passive and active, "how tall" and "the height of"."""
-    if head == "who" and auxiliary == "was" and len(words) > 2 and words[-1] == "by":
-        if words[-2] in AGENTS:
-            return head, "", [AGENTS[words[-2]], *words[:-2]]
+    by = words[-2] if len(words) > 2 and words[-1] == "by" else ""
+    if head == "who" and auxiliary == "was" and by in AGENTS:
+        return head, "", [AGENTS[by], *words[:-2]]
     if head == "how" and auxiliary == "be" and len(words) > 1 and words[-1] in MADE:
         return head, "", ["people", MADE[words[-1]], *words[:-1]]
     if head == "how" and auxiliary == "be" and len(words) > 1:
-        if words[0] in MEASURES and not set(words) & {"than", "enough", "too"}:
+        if words[0] in MEASURES and not set(words) & {
+            "than",
+            "enough",
+            "too",
+            "it",
+            "until",
+            "since",
+        }:
             return "what", auxiliary, ["the", MEASURES[words[0]], "of", *words[1:]]
         if words[0] == "much" and words[1].isdigit():
             return "what", auxiliary, words[1:]
@@ -518,21 +515,24 @@ def _reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, li
         return "what", "be", ["the", "population", "of", *words[4:]]
     if head == "how" and auxiliary == "be" and words[-1:] == ["defined"]:
         return "what", "be", ["the", "meaning", "of", *words[:-1]]
-    if head == "what" and not auxiliary and len(words) > 1 and words[-1] in ("mean", "means"):
-        if not set(words) & (PERSONAL | CLAUSE_STARTS | {","}):
-            return "what", "be", ["the", "meaning", "of", *words[:-1]]
+    means = len(words) > 1 and words[-1] in ("mean", "means")
+    if head == "what" and not auxiliary and means:
+        if set(words) & (PERSONAL | CLAUSE_STARTS | {","}):
+            return head, auxiliary, words
+        return "what", "be", ["the", "meaning", "of", *words[:-1]]
     if head == "what" and auxiliary == "be" and words[:3] == ["the", "definition", "of"]:
         return head, auxiliary, ["the", "meaning", "of", *words[3:]]
     if head in ("what", "who") and auxiliary in ("be", "was") and "'s" in words:
         at = words.index("'s")
         owner, owned = words[:at], words[at + 1 :]
         simple = 0 < len(owner) <= 3 and 0 < len(owned) <= 3 and "of" not in owner
-        if simple and not set(words) & (_NO_NOUN - {"in"}):
+        simple = simple and owned[-1] in RELATIONAL
+        if simple and not set(words) & (CLAUSE_STARTS | set(AUXILIARIES) | QUANTIFIERS):
             return head, auxiliary, ["the", *owned, "of", *owner]
     return head, auxiliary, words
 
 
-def _within(words: list[str]) -> tuple[str, list[str]]:
+def _within(words: list[str], how_to: bool) -> tuple[str, list[str]]:
     """Take out the one programming language: "in Python", or "Python" before a noun."""
     places = [place for place, word in enumerate(words) if word in LANGUAGES]
     if len(places) != 1:
@@ -543,54 +543,11 @@ def _within(words: list[str]) -> tuple[str, list[str]]:
     if end < len(words) and words[end][0].isdigit():
         language, end = f"{language} {words[end]}", end + 1
     start = place
-    if place and words[place - 1] in ("in", "with", "using"):
+    if place and (words[place - 1] == "in" or (how_to and words[place - 1] in ("with", "using"))):
         start = place - 1
-    elif (
-        end >= len(words) or not words[end].isalpha() or words[end] in _NO_NOUN or end != place + 1
-    ):
+    elif end != place + 1 or end >= len(words) or words[end] not in OF_LANGUAGE:
         return "", words
     return language, [*words[:start], *words[end:]]
-
-
-_NO_NOUN = (
-    CLAUSE_STARTS
-    | set(AUXILIARIES)
-    | QUANTIFIERS
-    | frozenset(
-        [
-            "in",
-            "on",
-            "at",
-            "for",
-            "from",
-            "of",
-            "with",
-            "without",
-            "by",
-            "into",
-            "over",
-            "via",
-            "using",
-            "about",
-            "than",
-            "like",
-        ]
-    )
-    | frozenset(
-        [
-            "programming",
-            "code",
-            "works",
-            "work",
-            "run",
-            "runs",
-            "called",
-            "faster",
-            "slower",
-            "better",
-        ]
-    )
-)
 
 
 def _difference(
@@ -639,7 +596,9 @@ def _worded(words: list[str], about_words: bool) -> tuple[Word, ...]:
         if word in ("a", "an", "the") and after and not about_words:
             article = "the" if word == "the" else "a"
             continue
-        if about_words or word.startswith(EXACT):
+        if word == "n't":
+            found.append(Word("not"))
+        elif about_words or word.startswith(EXACT):
             found.append(Word(word, article))
         else:
             stem = _stem(word)
@@ -692,7 +651,7 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
         len(b.pair),
     ):
         return False
-    if {a.mark, b.mark} == {".", "?"}:
+    if {a.mark, b.mark} == {".", "?"} or (a.style and b.style and a.style != b.style):
         return False
     itself = a.head == "what" and a.auxiliary == "be"
     linked = any(word.text in ("of", "between", "for") for word in a.words)
@@ -703,16 +662,12 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
         bare, ending = (0, 1) if a.supported else (1, 0)
         for place, both in enumerate(pairs):
             # "how does it work" and "how it works": the one verb, and nothing else
-            if (
-                both[ending].several
-                and not both[bare].several
-                and both[ending].text == both[bare].text
-            ):
-                if not both[0].article and not both[1].article:
-                    del pairs[place]
-                    break
+            verb = both[ending].several and not both[bare].several
+            if verb and both[0].text == both[1].text and not (both[0].article or both[1].article):
+                del pairs[place]
+                break
     if not all(
-        _same_word(one, other, loose, a.head == "how_to", itself and not place and not linked)
+        _same_word(one, other, loose, bool(a.within), itself and not place and not linked)
         for place, (one, other) in enumerate(pairs)
     ):
         return False
@@ -723,13 +678,13 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
     )
 
 
-def _same_word(one: Word, other: Word, loose: bool, how_to: bool, asked_itself: bool) -> bool:
+def _same_word(one: Word, other: Word, loose: bool, bare: bool, asked_itself: bool) -> bool:
     if one.text != other.text:
         return False
     articles = {one.article, other.article}
     if one.several != other.several:
         single = other if one.several else one
-        return loose and "the" not in articles and (single.article == "a" or how_to)
+        return loose and "the" not in articles and (single.article == "a" or bare)
     if len(articles) == 1:
         return True
     if articles == {"a", "the"} or asked_itself:
@@ -738,6 +693,4 @@ def _same_word(one: Word, other: Word, loose: bool, how_to: bool, asked_itself: 
 
 
 # "few" and "a few" are different, and so are Python and a python.
-_ARTICLE_COUNTS = frozenset(
-    ["few", "little", "bit", "lot", "number", "most", "couple", "while", "python"]
-)
+_ARTICLE_COUNTS = listed("few little bit lot number most couple while python")

@@ -15,6 +15,11 @@ def _table(lines: str) -> dict[str, str]:
     return table
 
 
+def listed(words: str) -> frozenset[str]:
+    """The words of a text, told apart by blanks."""
+    return frozenset(words.split())
+
+
 def _phrases(lines: str) -> tuple[tuple[str, ...], ...]:
     """One phrase a line, the longest first."""
     split = [tuple(line.split()) for line in lines.strip().splitlines() if line.strip()]
@@ -23,7 +28,7 @@ def _phrases(lines: str) -> tuple[tuple[str, ...], ...]:
 
 CONTRACTIONS = {
     **{
-        f"{word}n't": f"{full} not"
+        f"{word}n't": f"{full} n't"
         for word, full in (
             *((aux, aux) for aux in ("is", "are", "was", "were", "do", "does", "did", "has")),
             *((aux, aux) for aux in ("have", "had", "could", "would", "should", "must", "need")),
@@ -41,7 +46,7 @@ CONTRACTIONS = {
     "i'm": "i am",
     "cannot": "can not",
     **{
-        f"{aux}nt": f"{aux} not"
+        f"{aux}nt": f"{aux} n't"
         for aux in (
             "do",
             "does",
@@ -195,34 +200,10 @@ WISHES = _phrases("""
     i'd like you to
     i need you to
 """)
-WISHED = frozenset(
-    [
-        "explain",
-        "describe",
-        "list",
-        "define",
-        "summarize",
-        "summarise",
-        "translate",
-        "write",
-        "name",
-        "give",
-        "tell",
-        "show",
-        "compare",
-        "convert",
-        "calculate",
-        "compute",
-        "solve",
-        "outline",
-        "provide",
-        "generate",
-        "rewrite",
-        "rephrase",
-        "paraphrase",
-        "recommend",
-        "suggest",
-    ]
+WISHED = listed(
+    "explain describe list define summarize summarise translate write name give tell show compare "
+    "convert calculate compute solve outline provide generate rewrite rephrase paraphrase "
+    "recommend suggest"
 )
 
 CLOSINGS = _phrases("""
@@ -240,7 +221,7 @@ CLOSINGS = _phrases("""
     many thanks
 """)
 
-QUESTION_WORDS = frozenset(["what", "which", "who", "whom", "whose", "when", "where", "why", "how"])
+QUESTION_WORDS = listed("what which who whom whose when where why how")
 
 AUXILIARIES = {
     **dict.fromkeys(("is", "are", "am", "be"), "be"),
@@ -286,289 +267,36 @@ SUPERLATIVE_WAYS = tuple(
 
 # Their meaning hangs on the case: "us" and "US", "polish" and "Polish". So a capital counts,
 # except in names that are nothing else in small letters.
-CASELESS = frozenset(
-    [
-        "javascript",
-        "typescript",
-        "linux",
-        "ubuntu",
-        "debian",
-        "macos",
-        "ios",
-        "docker",
-        "kubernetes",
-        "github",
-        "gitlab",
-        "git",
-        "sql",
-        "mysql",
-        "postgresql",
-        "postgres",
-        "sqlite",
-        "mongodb",
-        "html",
-        "css",
-        "json",
-        "xml",
-        "yaml",
-        "csv",
-        "http",
-        "https",
-        "api",
-        "apis",
-        "url",
-        "urls",
-        "pdf",
-        "pdfs",
-        "php",
-        "numpy",
-        "pytorch",
-        "tensorflow",
-        "django",
-        "bash",
-        "regex",
-        "python",
-        "vscode",
-        "wifi",
-        "wi-fi",
-        "usb",
-        "ssd",
-        "cpu",
-        "gpu",
-        "vpn",
-        "dns",
-        "ssh",
-        "tls",
-        "ssl",
-        "tcp",
-        "udp",
-        "ip",
-        "dna",
-        "rna",
-        "gdp",
-        "nasa",
-        "hiv",
-        "internet",
-        "wikipedia",
-        "google",
-        "youtube",
-        "facebook",
-        "iphone",
-        "ipad",
-        "ai",
-        "js",
-        "npm",
-        "nginx",
-        "redis",
-        "france",
-        "germany",
-        "spain",
-        "italy",
-        "portugal",
-        "japan",
-        "india",
-        "russia",
-        "brazil",
-        "canada",
-        "mexico",
-        "australia",
-        "england",
-        "scotland",
-        "ireland",
-        "europe",
-        "asia",
-        "africa",
-        "america",
-        "london",
-        "paris",
-        "berlin",
-        "tokyo",
-        "madrid",
-        "french",
-        "german",
-        "spanish",
-        "italian",
-        "portuguese",
-        "japanese",
-        "russian",
-        "english",
-        "european",
-        "american",
-        "british",
-        "canadian",
-        "australian",
-        "indian",
-        "african",
-        "asian",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "january",
-        "february",
-        "april",
-        "june",
-        "july",
-        "september",
-        "october",
-        "november",
-        "december",
-        "christmas",
-    ]
-)
+CASELESS = listed("""
+    javascript typescript linux ubuntu debian macos ios docker kubernetes github gitlab git sql
+    mysql postgresql postgres sqlite mongodb html css json xml yaml csv http https api apis url
+    urls pdf pdfs php numpy pytorch tensorflow django bash regex python vscode wifi wi-fi usb ssd
+    cpu gpu vpn dns ssh tls ssl tcp udp ip dna rna gdp nasa hiv internet wikipedia google youtube
+    facebook iphone ipad ai
+    js npm nginx redis
+    france germany spain italy portugal japan india russia brazil canada mexico australia
+    england scotland ireland europe asia africa america london paris berlin tokyo madrid
+    french german spanish italian portuguese japanese russian english european american
+    british canadian australian indian african asian
+    monday tuesday wednesday thursday friday saturday sunday
+    january february april june july september october november december christmas
+""")
 
 # Words whose s is no ending, or makes another word of them.
-KEEPS_S = frozenset(
-    [
-        "this",
-        "is",
-        "was",
-        "has",
-        "his",
-        "hers",
-        "its",
-        "us",
-        "yes",
-        "as",
-        "does",
-        "goes",
-        "gas",
-        "bus",
-        "plus",
-        "thus",
-        "less",
-        "unless",
-        "perhaps",
-        "always",
-        "sometimes",
-        "besides",
-        "afterwards",
-        "towards",
-        "across",
-        "process",
-        "class",
-        "access",
-        "address",
-        "success",
-        "business",
-        "analysis",
-        "basis",
-        "series",
-        "species",
-        "news",
-        "physics",
-        "mathematics",
-        "maths",
-        "economics",
-        "politics",
-        "ethics",
-        "statistics",
-        "electronics",
-        "genetics",
-        "athletics",
-        "gymnastics",
-        "linguistics",
-        "robotics",
-        "mechanics",
-        "optics",
-        "diabetes",
-        "rabies",
-        "measles",
-        "lens",
-        "canvas",
-        "bias",
-        "virus",
-        "bonus",
-        "status",
-        "focus",
-        "campus",
-        "census",
-        "corpus",
-        "genus",
-        "means",
-        "goods",
-        "customs",
-        "arms",
-        "glasses",
-        "contents",
-        "forces",
-        "waters",
-        "airs",
-        "spectacles",
-        "manners",
-        "damages",
-        "premises",
-        "savings",
-        "minutes",
-        "odds",
-        "times",
-        "letters",
-        "pants",
-        "scissors",
-        "trousers",
-        "clothes",
-        "shorts",
-        "jeans",
-        "briefs",
-        "stairs",
-        "woods",
-        "sands",
-        "grounds",
-        "quarters",
-        "spirits",
-        "colors",
-        "colours",
-        "pandas",
-        "kubernetes",
-        "jenkins",
-        "redis",
-        "css",
-        "dns",
-        "aws",
-        "ios",
-        "https",
-        "windows",
-        "mars",
-        "texas",
-        "athens",
-        "netherlands",
-        "philippines",
-        "maldives",
-        "alps",
-        "andes",
-        "himalayas",
-        "wales",
-        "paris",
-        "james",
-        "jones",
-        "bios",
-        "os",
-        "sms",
-        "gps",
-        "pus",
-        "ours",
-        "yours",
-        "theirs",
-        "others",
-        "belongings",
-        "earnings",
-        "surroundings",
-        "headquarters",
-        "crossroads",
-        "barracks",
-        "people",
-        "police",
-        "data",
-        "leaves",
-        "lives",
-        "axes",
-        "bases",
-        "needs",
-    ]
-)
+KEEPS_S = listed("""
+    this is was has his hers its us yes as does goes gas bus plus thus less unless perhaps always
+    sometimes besides afterwards towards across process class access address success business
+    analysis basis series species news physics mathematics maths economics politics ethics
+    statistics electronics genetics athletics gymnastics linguistics robotics mechanics optics
+    diabetes rabies measles lens canvas bias virus bonus status focus campus census corpus genus
+    means goods customs arms glasses contents forces waters airs spectacles manners damages
+    premises savings minutes odds times letters pants scissors trousers clothes shorts jeans
+    briefs stairs woods sands grounds quarters spirits colors colours
+    pandas kubernetes jenkins redis css dns aws ios https windows mars texas athens netherlands
+    philippines maldives alps andes himalayas wales paris james jones bios os sms gps pus ours
+    yours theirs others belongings earnings surroundings headquarters crossroads barracks
+    people police data leaves lives axes bases needs
+""")
 IRREGULAR = _table("""
     child: children
     man: men
@@ -747,251 +475,38 @@ PHRASES = {
 }
 
 # A question with one of these is about words: nothing in it may be exchanged.
-ABOUT_WORDS = frozenset(
-    [
-        "word",
-        "words",
-        "mean",
-        "means",
-        "meaning",
-        "meant",
-        "synonym",
-        "synonyms",
-        "antonym",
-        "antonyms",
-        "spell",
-        "spelt",
-        "spelling",
-        "spelled",
-        "pronounce",
-        "pronounced",
-        "pronunciation",
-        "definition",
-        "translate",
-        "translated",
-        "translation",
-        "say",
-        "said",
-        "saying",
-        "call",
-        "called",
-        "phrase",
-        "phrases",
-        "term",
-        "terms",
-        "letter",
-        "letters",
-        "rhyme",
-        "rhymes",
-        "grammar",
-        "sentence",
-        "sentences",
-        "verb",
-        "verbs",
-        "noun",
-        "nouns",
-        "adjective",
-        "adjectives",
-        "plural",
-        "singular",
-        "abbreviation",
-        "acronym",
-        "stand",
-        "etymology",
-        "syllable",
-        "syllables",
-        "vowel",
-        "vowels",
-        "uppercase",
-        "lowercase",
-        "anagram",
-        "palindrome",
-        "prefix",
-        "suffix",
-        "hyphen",
-        "idiom",
-        "idioms",
-        "slang",
-    ]
-)
+ABOUT_WORDS = listed("""
+    word words mean means meaning meant synonym synonyms antonym antonyms spell spelt spelling
+    spelled pronounce pronounced pronunciation definition translate translated translation say
+    said saying call called phrase phrases term terms letter letters rhyme rhymes grammar sentence
+    sentences verb verbs noun nouns adjective adjectives plural singular abbreviation acronym
+    stand etymology syllable syllables vowel vowels uppercase lowercase anagram palindrome prefix
+    suffix hyphen idiom idioms slang
+""")
 
 # Where one of these stands, one thing isn't several.
-SELECTIVE = frozenset(
-    [
-        "good",
-        "better",
-        "best",
-        "nice",
-        "great",
-        "popular",
-        "famous",
-        "common",
-        "typical",
-        "main",
-        "top",
-        "major",
-        "important",
-        "example",
-        "examples",
-        "way",
-        "ways",
-        "reason",
-        "reasons",
-        "step",
-        "steps",
-        "tip",
-        "tips",
-        "type",
-        "types",
-        "kind",
-        "kinds",
-        "option",
-        "options",
-        "idea",
-        "ideas",
-        "alternative",
-        "alternatives",
-        "advantage",
-        "advantages",
-        "benefit",
-        "benefits",
-        "name",
-        "names",
-        "first",
-        "last",
-        "only",
-        "next",
-        "same",
-        "each",
-        "every",
-        "all",
-        "both",
-        "most",
-        "least",
-        "many",
-        "much",
-        "some",
-        "any",
-        "another",
-        "other",
-        "few",
-        "several",
-        "book",
-        "books",
-        "movie",
-        "movies",
-        "song",
-        "songs",
-        "recommend",
-        "suggest",
-        "give",
-        "cost",
-        "price",
-        "count",
-        "number",
-        "average",
-        "total",
-        "per",
-        "largest",
-        "biggest",
-        "smallest",
-        "highest",
-        "longest",
-        "oldest",
-    ]
+SELECTIVE = listed("""
+    good better best nice great popular famous common typical main top major important example
+    examples way ways reason reasons step steps tip tips type types kind kinds option options idea
+    ideas alternative alternatives advantage advantages benefit benefits name names first
+    last only next same each every all both most least many much some any another other few
+    several book books movie movies song songs recommend suggest give cost price count number
+    average total per largest biggest smallest highest longest oldest
+""")
+
+QUANTIFIERS = listed(
+    "all every each any some both many most few only always never either neither no nobody "
+    "everybody everyone everything nothing even just also"
 )
 
-QUANTIFIERS = frozenset(
-    [
-        "all",
-        "every",
-        "each",
-        "any",
-        "some",
-        "both",
-        "many",
-        "most",
-        "few",
-        "only",
-        "always",
-        "never",
-        "either",
-        "neither",
-        "no",
-        "nobody",
-        "everybody",
-        "everyone",
-        "everything",
-        "nothing",
-        "even",
-        "just",
-        "also",
-    ]
+CLAUSE_STARTS = listed(
+    "to that if because than and or but when while so unless until who which whose where why how "
+    "what as before after though although since whether not"
 )
 
-CLAUSE_STARTS = frozenset(
-    [
-        "to",
-        "that",
-        "if",
-        "because",
-        "than",
-        "and",
-        "or",
-        "but",
-        "when",
-        "while",
-        "so",
-        "unless",
-        "until",
-        "who",
-        "which",
-        "whose",
-        "where",
-        "why",
-        "how",
-        "what",
-        "as",
-        "before",
-        "after",
-        "though",
-        "although",
-        "since",
-        "whether",
-        "not",
-    ]
-)
-
-LANGUAGES = frozenset(
-    [
-        "python",
-        "javascript",
-        "typescript",
-        "=Java",
-        "=C",
-        "=C++",
-        "=C#",
-        "=Rust",
-        "=Ruby",
-        "=Swift",
-        "=Kotlin",
-        "=Scala",
-        "=Haskell",
-        "php",
-        "bash",
-        "=R",
-        "=Perl",
-        "=Lua",
-        "=Dart",
-        "=Elixir",
-        "=Julia",
-        "=Go",
-        "=Excel",
-        "sql",
-        "mysql",
-        "postgresql",
-        "sqlite",
-    ]
+LANGUAGES = listed(
+    "python javascript typescript =Java =C =C++ =C# =Rust =Ruby =Swift =Kotlin =Scala =Haskell "
+    "php bash =R =Perl =Lua =Dart =Elixir =Julia =Go =Excel sql mysql postgresql sqlite"
 )
 
 # "How tall is X" is "what is the height of X".
@@ -1038,290 +553,90 @@ MADE = {
 }
 
 TENS = {
-    word: 10 * (index + 2)
-    for index, word in enumerate(
-        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-    )
+    "twenty": 20,
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
 }
 ONES = {
-    word: index
-    for index, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-        ]
-    )
+    "zero": 0,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "eleven": 11,
+    "twelve": 12,
+    "thirteen": 13,
+    "fourteen": 14,
+    "fifteen": 15,
+    "sixteen": 16,
+    "seventeen": 17,
+    "eighteen": 18,
+    "nineteen": 19,
 }
 
 # At least one of them stands in an English question of more than a word or two.
-ENGLISH = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "is",
-        "are",
-        "was",
-        "were",
-        "do",
-        "does",
-        "did",
-        "can",
-        "could",
-        "should",
-        "would",
-        "what",
-        "which",
-        "who",
-        "where",
-        "when",
-        "why",
-        "how",
-        "of",
-        "to",
-        "and",
-        "with",
-        "from",
-        "my",
-        "your",
-        "i",
-        "you",
-        "it",
-        "that",
-        "this",
-        "please",
-        "explain",
-        "not",
-        "have",
-        "has",
-    ]
-)
+ENGLISH = listed("""
+    the a an is are was were do does did can could should would what which who where when why how
+    of to and with from my your i you it that this please explain not have has
+""")
 # None of them is an English word; each is common in its own language.
-FOREIGN = frozenset(
-    [
-        "der",
-        "das",
-        "und",
-        "ist",
-        "nicht",
-        "wie",
-        "warum",
-        "ich",
-        "wir",
-        "sie",
-        "ein",
-        "eine",
-        "les",
-        "des",
-        "est",
-        "une",
-        "pour",
-        "avec",
-        "dans",
-        "comment",
-        "pourquoi",
-        "quel",
-        "quelle",
-        "que",
-        "el",
-        "los",
-        "las",
-        "como",
-        "por",
-        "qué",
-        "cómo",
-        "para",
-        "con",
-        "una",
-        "il",
-        "lo",
-        "gli",
-        "della",
-        "perché",
-        "het",
-        "een",
-        "niet",
-        "wat",
-        "hoe",
-        "och",
-        "att",
-        "det",
-        "jak",
-        "jest",
-        "czy",
-        "nie",
-        "og",
-        "ikke",
-        "hvad",
-        "hvordan",
-        "é",
-        "não",
-        "uma",
-        "você",
-        "bir",
-        "ve",
-        "nasıl",
-    ]
-)
+FOREIGN = listed("""
+    der das und ist nicht wie warum ich wir sie ein eine les des est une pour avec dans comment
+    pourquoi quel quelle que el los las como por qué cómo para con una il lo gli della perché het
+    een niet wat hoe och att det jak jest czy nie og ikke hvad hvordan é não uma você bir ve nasıl
+    """)
 
 # What is done to things in a programming language: "how is X reversed in Python".
-_DONE = [
-    "add",
-    "append",
-    "call",
-    "check",
-    "clear",
-    "clone",
-    "close",
-    "compare",
-    "compute",
-    "concatenate",
-    "connect",
-    "convert",
-    "copy",
-    "count",
-    "create",
-    "declare",
-    "decode",
-    "define",
-    "delete",
-    "encode",
-    "export",
-    "filter",
-    "find",
-    "format",
-    "generate",
-    "handle",
-    "import",
-    "initialize",
-    "insert",
-    "install",
-    "join",
-    "load",
-    "loop",
-    "map",
-    "merge",
-    "open",
-    "parse",
-    "print",
-    "raise",
-    "read",
-    "remove",
-    "rename",
-    "replace",
-    "reverse",
-    "round",
-    "save",
-    "serialize",
-    "set",
-    "shuffle",
-    "sort",
-    "split",
-    "start",
-    "stop",
-    "swap",
-    "throw",
-    "trim",
-    "update",
-    "use",
-    "validate",
-    "write",
-]
-_IRREGULAR_DONE = {
-    "find": "found",
-    "read": "read",
-    "set": "set",
-    "split": "split",
-    "throw": "thrown",
-    "write": "written",
-    "map": "mapped",
-    "stop": "stopped",
-    "swap": "swapped",
-    "trim": "trimmed",
-    "copy": "copied",
-}
 DONE = {
-    _IRREGULAR_DONE.get(verb, verb + ("d" if verb.endswith("e") else "ed")): verb for verb in _DONE
+    "declared": "declare",
+    "defined": "define",
+    "created": "create",
+    "written": "write",
+    "initialized": "initialize",
+    "imported": "import",
+    "opened": "open",
+    "closed": "close",
+    "handled": "handle",
+    "raised": "raise",
+    "thrown": "throw",
+    "called": "call",
+    "installed": "install",
 }
 
+# "A Python list" is "a list in Python"; "a Python compiler" isn't "a compiler in Python".
+OF_LANGUAGE = listed(
+    "list lists dict dicts dictionary dictionaries array arrays string strings tuple tuples loop "
+    "loops class classes function functions method methods variable variables object objects "
+    "exception exceptions decorator decorators generator generators iterator iterators lambda "
+    "lambdas closure closures enum enums struct structs slice slices vector vectors constructor "
+    "constructors comprehension comprehensions dataclass dataclasses dataframe"
+)
+
+# What is somebody's by being somebody's: "a picture of Tom" isn't "Tom's picture".
+RELATIONAL = listed(
+    "capital population president currency language flag author founder inventor king queen height "
+    "length size area age surface temperature purpose meaning value name birthday mother father "
+    "wife husband son daughter brother sister mayor anthem climate economy gdp area diameter mass "
+    "radius atmosphere birthplace nationality"
+)
+
 # "How do you feel?" is asked of whoever answers, and these say whom it is about.
-OF_YOU = frozenset(
-    [
-        "feel",
-        "think",
-        "know",
-        "like",
-        "see",
-        "do",
-        "work",
-        "mean",
-        "want",
-        "believe",
-        "decide",
-        "learn",
-    ]
+OF_YOU = listed("feel think know like see do work mean want believe decide learn")
+PERSONAL = listed(
+    "i me my mine myself you your yours yourself we us our ours ourselves one oneself"
 )
-PERSONAL = frozenset(
-    [
-        "i",
-        "me",
-        "my",
-        "mine",
-        "myself",
-        "you",
-        "your",
-        "yours",
-        "yourself",
-        "we",
-        "us",
-        "our",
-        "ours",
-        "ourselves",
-        "one",
-        "oneself",
-    ]
-)
-POINTING = frozenset(
-    [
-        "code",
-        "text",
-        "following",
-        "above",
-        "below",
-        "error",
-        "answer",
-        "output",
-        "result",
-        "joke",
-        "article",
-        "passage",
-        "paragraph",
-        "this",
-        "that",
-        "these",
-        "those",
-        "it",
-        "image",
-        "picture",
-        "problem",
-        "question",
-    ]
+POINTING = listed(
+    "code text following above below error answer output result joke article passage paragraph "
+    "this that these those it image picture problem question"
 )

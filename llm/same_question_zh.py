@@ -12,7 +12,7 @@ where the segmenter cut. The rules:
    天空为什么是蓝色的, 为什么天空是蓝色的. "怎么把锈去掉" is "锈怎么去掉". 怎么 before 不, 没, 会, 还, 这么 is no "how" and stays.
 3. "什么是X" is "X是什么". "X是什么意思" isn't.
 4. *Yes or no*: 能不能X is 能X吗, 可不可以 is 可以…吗, 是否X is X吗. 能 and 可以 are different.
-5. 的 goes between words of two characters or more, and at the end. Particles of tone (呢, 啊) go.
+5. 的 goes before words such as 区别 and 方法, and at the end. Particles of tone (呢, 啊) go.
 6. 一个 as an article goes, where nothing in the sentence counts or chooses.
 7. *Numbers* in characters are digits before a measure word or alone; 两 is 2.
 8. *Synonyms* are a closed list. Latin words are names: compared as they are written, but for those
@@ -32,6 +32,7 @@ from llm.same_question_en_words import CASELESS
 from llm.same_question_en_words import SYNONYMS as ENGLISH_SYNONYMS
 from llm.same_question_zh_words import (
     ABOUT_WORDS,
+    AFTER_DE,
     ASKING,
     COUNTING,
     DIGITS,
@@ -41,6 +42,7 @@ from llm.same_question_zh_words import (
     HOW_BEFORE,
     INDEFINITE,
     MEASURES,
+    NOT_ARTICLE_BEFORE,
     NOT_HOW,
     PARTICLES,
     QUESTION,
@@ -210,7 +212,9 @@ def _without_articles(words: list[str]) -> list[str]:
     return [
         word
         for place, word in enumerate(words)
-        if word != INDEFINITE or place == 0 or place == len(words) - 1
+        if word != INDEFINITE
+        or place in (0, len(words) - 1)
+        or words[place + 1] in NOT_ARTICLE_BEFORE
     ]
 
 
@@ -236,7 +240,7 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
         return "why", [*words[:place], *words[place + 1 :]]
     if words[place] in HOW and after and after not in NOT_HOW:
         colloquial = words[place] in ("怎么", "咋")
-        if colloquial and place == 0 and set(words) & NOT_HOW:
+        if colloquial and (words[-1] == "了" or (place == 0 and set(words) & NOT_HOW)):
             return "", words  # 怎么手机没声音了: that asks why
         start = place - 1 if place and words[place - 1] in HOW_BEFORE else place
         rest = words[place + 1 :]
@@ -295,7 +299,7 @@ def _without_de(words: list[str]) -> list[str]:
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
         after = words[place + 1] if place + 1 < len(words) else ""
-        if word == "的" and len(before) > 1 and (len(after) > 1 or not after):
+        if word == "的" and len(before) > 1 and (after in AFTER_DE or not after):
             continue
         kept.append(word)
     return kept
