@@ -66,6 +66,7 @@ _PIECE = re.compile(
 _QUOTED = re.compile(r"[\"'「『《`].+[\"'」』》`]", re.S)
 _HAN = re.compile(r"[\u3400-\u9fff〇]+")
 _NUMERAL = re.compile("[零〇一二两三四五六七八九十百千万亿]+")
+_ALTERNATIVE = re.compile("(能不能|可不可以|是不是|有没有|会不会|要不要)")
 _COUNTED = re.compile(
     rf"({_NUMERAL.pattern})({'|'.join(sorted(MEASURES, key=len, reverse=True))})?"
 )
@@ -135,7 +136,9 @@ def _words(text: str, asked: bool) -> list[str]:
     words: list[str] = []
     for piece in _PIECE.findall(text):
         if _HAN.fullmatch(piece):
-            words += segmented(piece)
+            # The segmenter cuts 能不能吃 into 能 and 不能.
+            for part in _ALTERNATIVE.split(piece):
+                words += [part] if part in YES_NO else segmented(part)
         elif (piece[0].isascii() and piece[0].isalnum()) or len(piece) > 1:
             bare = piece if _QUOTED.fullmatch(piece) else re.sub(r"[,;:?.]$", "", piece)
             words += [bare, *piece[len(bare) :]]

@@ -1,0 +1,415 @@
+"""Two questions are the same only where no reader could doubt it."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+from llm.same_question import MAX_CHARS, same_question
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    """One pair a line, told apart by a bar."""
+    split = [line.strip().split(" | ") for line in text.strip().splitlines() if line.strip()]
+    return [(a, b) for a, b in split]
+
+
+DIFFERENT_ENGLISH = pairs(r"""
+    What is time? | What is the time?
+    What is a cold? | What is cold?
+    How do I polish shoes? | How do I Polish shoes?
+    How do I install Go? | How do I install go?
+    What is the largest planet? | What are the largest planets?
+    Give me a name for a cat | Give me names for a cat
+    Recommend a book | Recommend books
+    Can you swim? | Swim?
+    Can you run Docker on Windows? | Run Docker on Windows
+    What does IT do? | What does it do?
+    How many legs does a spider have? | How many legs do spiders have on average?
+    Who loves Bob? | Who does Bob love?
+    What eats snakes? | What do snakes eat?
+    How do I convert JSON to CSV? | How do I convert CSV to JSON?
+    How do I call C from Python? | How do I call Python from C?
+    What is C? | What is C++?
+    What is C#? | What is C?
+    What does i++ do? | What does ++i do?
+    What is 5!? | What is 5?
+    Is water wet? | Isn't water wet?
+    Why do all birds not fly? | Why don't all birds fly?
+    How should I learn Python? | How do I learn Python?
+    What is the best way to learn Python? | How do I learn Python?
+    How did the war start? | How does the war start?
+    Explain recursion to a child. | What is recursion?
+    Explain recursion briefly. | What is recursion?
+    What is the second planet? | What is the 2 planet?
+    How do I delete the file? | How do I delete a file?
+    Is the sun a star? | Is a star the sun?
+    Is Python faster than Java? | Is Java faster than Python?
+    What is the capital of France? | What was the capital of France?
+    How far is Paris from London? | How far is London from Berlin?
+    How do I remove a file from git? | How do I remove a file from git without deleting it?
+    What does polish mean? | What does Polish mean?
+    How do I spell two? | How do I spell 2?
+    How do you spell colour? | How do you spell color?
+    What is the plural of mouse? | What is the plural of mice?
+    What are goods? | What is a good?
+    What are arms? | What is an arm?
+    What is the meaning of "glass"? | What is the meaning of "glasses"?
+    What is man eating shark? | What is man-eating shark?
+    How do I install Python? | How do I install in Python?
+    How do I sort a list in Python? | How do I sort a list in Ruby?
+    How do I sort a list in Python 2? | How do I sort a list in Python 3?
+    How do I use Python with Excel? | How do I use Excel with Python?
+    What is a list in Python? | What is a list?
+    What can I do? | What can you do?
+    How do I find my IP address? | How do I find your IP address?
+    How can I help you? | How can you help me?
+    How do I start? | How do you start?
+    Who was JFK's father? | Who was JFK father of?
+    How long is the Nile? | How long does the Nile take?
+    How old is the universe? | How big is the universe?
+    How much is 5 euros in dollars? | How much is 5 dollars in euros?
+    Is there a way to win? | Is there no way to win?
+    How do I not fail? | How do I fail?
+    How can I sleep? | Why can I sleep?
+    How can I sleep? | How can't I sleep?
+    Why can't I sleep? | Why can I sleep?
+    What are the differences between a and b? | What is the similarity between a and b?
+    What is the difference between cat and kat in Linux? | What is the difference between cat and kat?
+    Tell me the capital of France. | Tell me about the capital of France.
+    Who wrote Hamlet? | Who was Hamlet written for?
+    Explain how to tie a tie. | Explain why to tie a tie.
+    How are potatoes grown? | How are people grown?
+    How do people make bread? | How do I make people bread?
+    What is 20% of 50? | What is 50% of 20?
+    What is 2 + 2? | What is 2 - 2?
+    How many is a few? | How many is few?
+    Do few people know? | Do a few people know?
+    How do I boil an egg? | How do I boil eggs for 2 minutes?
+    How many calories are in an egg? | How many calories are in eggs?
+    What is the moon? | What is a moon?
+    What is a sun? | What is the sun?
+    What US state is largest? | What us state is largest?
+    How do I cut a potato with a knife? | How do I cut a potato without a knife?
+    Is it safe to eat raw eggs? | Is it unsafe to eat raw eggs?
+    How do I reverse a string in place? | How do I reverse a string?
+    Why is the sky blue? | Why is the sky blue in French?
+    Only he said he loves her? | He said only he loves her?
+    If it rains, what should I do? | If it doesn't rain, what should I do?
+    When dogs bark, what do cats do? | When cats bark, what do dogs do?
+    What do dogs do when cats run? | When cats run what do dogs do?
+    How do I enable Wi-Fi? | How do I disable Wi-Fi?
+    What is on? | What is off?
+    Translate "hello" to French | Translate "hello" to German
+    How do I say please in French? | How do I say in French?
+    How do you say thank you? | How do you say?
+    What rhymes with please? | What rhymes with
+    List the symptoms. | List symptoms for me please in French.
+    Who is taller, Ann or Bob? | Who is shorter, Ann or Bob?
+    What is the US? | What is the U.S.S.R.?
+    What is Mars? | What is March?
+    What's the distance in km? | What's the distance in cm?
+    How do I make my dog stop barking? | How do I make my dog start barking?
+    What is a president? | What is the president?
+    Does a president have power? | Does the president have power?
+    Can I eat? | May I eat?
+    Could I go? | Can I go?
+    What's a good book? | What are good books?
+    What is in Python? | What is Python?
+    Which is better, Python or Java? | Which is better, Java or Python 3?
+    What are the needs of dogs? | What dogs need?
+    What is the use of a hammer? | What uses a hammer?
+    What causes cancer? | What is the cause of the cause of cancer?
+    What do you mean by "X"? | What do you mean by "x"?
+    Explain C | Explain c
+    What is the age of a man? | How old is the man?
+    What is a man's best friend? | What is the best friend of the man?
+    How do I code in Python without Python installed? | How do I code in Python?
+    Who discovered Uranus? | Who was discovered by Uranus?
+    Hello, how are you? | How are you made?
+    How do I get from Rome to Milan? | How do I get from Milan to Rome?
+    How do I play chess with a computer? | How do I play a computer with chess?
+    Why did Rome attack Carthage? | Why did Carthage attack Rome?
+    Does coffee affect sleep? | Does sleep affect coffee?
+    What is the first name of Mozart? | What is the name of the first Mozart?
+    Is it true that not all cats purr? | Is it true that all cats do not purr?
+    What did Einstein say about Bohr? | What did Bohr say about Einstein?
+    How do I make a function return two values? | How do I make two functions return a value?
+    What is better? | What are betters?
+    How do I write hello world in C? | How do I write hello world in c?
+    How do I match a? in regex | How do I match a in regex
+    How do I use ls -l? | How do I use ls -L?
+    What is $1? | What is 1?
+    How do I print "%d"? | How do I print "%i"?
+    Explain the code | What is the code?
+    How big is the Sun in km? | How big is the Sun in miles?
+    Where do whales live? | Where did whales live?
+    How do I get better? | How do I get good?
+    Name the president of France. | Name a president of France.
+    Can you explain to me how it works in one sentence? | Can you explain to me how it works?
+    How does a car start? | How do I start a car?
+    How does one start a car? | How does one car start?
+    How can you love? | How can I love you?
+    How can you tell if I am lying? | How can I tell if you are lying?
+    What is the way to Rome? | How to Rome?
+    What do I need? | What do I not need?
+    What is a python? | What is Python?
+    How do I feed a python? | How do I feed Python?
+    How do I catch a python exception? | How do I catch a python?
+    Name the noble gases. | Explain the noble gases.
+    How do I open a Python file? | How do I open a file in Python?
+    How do I write a Python compiler? | How do I write a compiler in Python?
+    How do I read an Excel file? | How do I read a file in Excel?
+    What is a Java virtual machine? | What is a virtual machine in Java?
+    What is Tom's picture? | What is the picture of Tom?
+    Is it safe not to eat eggs? | Isn't it safe to eat eggs?
+    Why is not sleeping bad? | Why isn't sleeping bad?
+    Why is not sleeping bad? | Why is sleeping not bad?
+    How do I buy security? | How do I buy securities?
+    How do I calculate interest? | How do I calculate interests?
+    What dogs can eat? | What can dogs eat?
+    How many dogs can eat? | How many can dogs eat?
+    How do I write thank you? | How do I write?
+    How do I write thanks a lot? | How do I write thank you?
+    How do you work? | How do I work?
+    How do you feel? | How do I feel?
+    How is a list sorted in Python? | How do I sort a list in Python?
+""")
+
+DIFFERENT_CHINESE = pairs("""
+    什么是苹果？ | 什么是苹果公司？
+    怎么去北京？ | 怎么离开北京？
+    从北京到上海怎么走？ | 从上海到北京怎么走？
+    怎么开启蓝牙？ | 怎么关闭蓝牙？
+    我爱的人是谁？ | 我爱人是谁？
+    能吃鸡蛋吗？ | 不能吃鸡蛋吗？
+    能不能不吃鸡蛋？ | 能不能吃鸡蛋？
+    猫为什么怕狗？ | 狗为什么怕猫？
+    一个苹果多少卡路里？ | 苹果多少卡路里？
+    两个苹果多少卡路里？ | 三个苹果多少卡路里？
+    十二个苹果有多重？ | 二十个苹果有多重？
+    怎么不睡觉？ | 怎么睡觉？
+    为什么天是蓝的？ | 为什么海是蓝的？
+    Python怎么安装？ | Java怎么安装？
+    Python怎么安装？ | 在Python中怎么安装？
+    C和C++有什么区别？ | C和C#有什么区别？
+    猫和狗的区别 | 猫和狗的相同点
+    可以吃吗？ | 能吃吗？
+    他怎么来了？ | 他怎么来？
+    "好"怎么读？ | "号"怎么读？
+    请假怎么写？ | 假怎么写？
+    如何请客？ | 如何做客？
+    谁打败了拿破仑？ | 拿破仑打败了谁？
+    什么是好的？ | 什么是好？
+    多少人？ | 几人？
+    用冷水怎么洗？ | 用热水怎么洗？
+    把中文翻译成英文 | 把英文翻译成中文
+    怎么把大象放进冰箱？ | 怎么把冰箱放进大象？
+    会不会下雨？ | 会下雪吗？
+    你知道李白是谁吗？ | 李白认识你吗？
+    半斤是多少克？ | 一斤是多少克？
+    今年多大了？ | 去年多大了？
+    怎么才能不吃饭？ | 怎么才能吃饭？
+    帮我写一个请假条 | 写两个请假条
+    他是不是医生？ | 他不是医生吗？
+    上海有多少人？ | 北京有多少人？
+    是什么导致失眠？ | 失眠导致什么？
+    老师怎么批评？ | 怎么批评老师？
+    怎么称呼老师？ | 老师怎么称呼？
+    学生怎么教育老师？ | 老师怎么教育学生？
+    三百五是多少？ | 三百零五是多少？
+    一万二是多少？ | 一万零二是多少？
+    怎么样的人会成功？ | 人怎么会成功？
+    我想知道的是什么？ | 是什么？
+    二〇二〇年发生了什么？ | 二〇二一年发生了什么？
+    第一名是谁？ | 一名是谁？
+    怎么打的？ | 怎么打？
+    他的妈妈的妈妈叫什么？ | 他的妈妈叫什么？
+    怎么用英语说谢谢？ | 怎么用英语说拜托？
+    谢谢 | 多谢
+    他怎么来了？ | 他如何来了？
+    中国的朋友有哪些？ | 中国朋友有哪些？
+    一个人怎么旅行？ | 人怎么旅行？
+    怎么一个人旅行？ | 怎么旅行？
+    英语的老师是谁？ | 英语老师是谁？
+""")
+
+SAME_ENGLISH = pairs("""
+    How do I reverse a list in Python? | How can I reverse a Python list?
+    How do I reverse a list in Python? | how to reverse a list in python
+    How do I reverse a list in Python? | In Python, how can I reverse lists?
+    How do I reverse a list in Python? | Hi! Could you please tell me how to reverse a list in Python? Thanks!
+    How do I declare a constant in Rust? | How is a constant declared in Rust?
+    What is the capital of France? | What's France's capital?
+    What is the capital of France? | Hello! Could you please tell me what the capital of France is?
+    What is the capital of France? | Tell me the capital of France.
+    Why is the sky blue? | Can you explain why the sky is blue?
+    Why does my printer not connect? | Why doesn't my printer connect?
+    What's the difference between TCP and UDP? | What are the differences between UDP and TCP?
+    What's the difference between TCP and UDP? | How does TCP differ from UDP?
+    What's the difference between TCP and UDP? | Explain the difference between TCP and UDP
+    How do plants make food? | How does a plant make food?
+    How does photosynthesis work? | Explain how photosynthesis works.
+    How tall is Mount Everest? | What is the height of Mount Everest?
+    What does HTTP mean? | What is the meaning of HTTP?
+    How long does it take to boil an egg? | How much time does it take to boil an egg?
+    Is it safe to eat raw fish? | Do you know if it is safe to eat raw fish?
+    How do you center a div in CSS? | how to center a div in css
+    What should I feed a hedgehog in winter? | In winter, what should I feed a hedgehog?
+    What is 3x - 2 if x = 4? | If x = 4, what is 3x - 2?
+    Who painted the ceiling of the Sistine Chapel? | By whom was the ceiling of the Sistine Chapel painted?
+    How do I change the color of a cell? | How do I change the colour of a cell?
+    How many is 5 km in miles? | How many is 5km in miles?
+    What is twenty-one times two? | What is 21 times 2?
+    List the noble gases. | Can you list the noble gases?
+    What is a closure in JavaScript? | Explain what a closure in JS is.
+    How many people live in Tokyo? | What's the population of Tokyo?
+    Explain C | What is C?
+    Why is sleeping not bad? | Why isn't sleeping bad?
+    What's the GDP of Norway? | What's the gross domestic product of Norway?
+""")
+
+SAME_CHINESE = pairs("""
+    什么是机器学习？ | 机器学习是什么？
+    怎么反转列表？ | 请问如何反转列表？谢谢！
+    在Python中怎么反转列表？ | 怎么在Python里反转列表？
+    C和C++有什么区别？ | C++和C的区别是什么？
+    你能告诉我怎么安装docker吗？ | 怎么安装Docker？
+    天空为什么是蓝色的？ | 为什么天空是蓝色的？
+    把20%写成分数 | 把２０％写成分数
+    能不能吃鸡蛋？ | 能吃鸡蛋吗？
+    他是不是医生？ | 他是医生吗？
+    怎么把列表反转？ | 列表怎么反转？
+    有个问题想请教：怎么给浏览器清缓存？ | 怎么给浏览器清缓存?
+    我想知道光合作用的化学方程式是什么。 | 光合作用的化学方程式是什么？
+    两个苹果多少钱？ | 2个苹果多少钱？
+    电脑怎么重装系统？ | 计算机如何重装系统？
+    一个人怎么旅行？ | 怎么一个人旅行？
+    怎样才能学好英语？ | 怎么学好英语呢？
+""")
+
+
+@pytest.mark.parametrize(("a", "b"), DIFFERENT_ENGLISH + DIFFERENT_CHINESE)
+def test_what_differs_in_anything_that_counts_is_refused(a: str, b: str) -> None:
+    assert not same_question(a, b).same
+    assert not same_question(b, a).same
+
+
+@pytest.mark.parametrize(("a", "b"), SAME_ENGLISH + SAME_CHINESE)
+def test_what_differs_in_wording_only_is_the_same(a: str, b: str) -> None:
+    assert same_question(a, b).same
+    assert same_question(b, a).same
+
+
+def test_no_two_questions_of_different_pairs_are_the_same() -> None:
+    """Every question here against every other: far more pairs than anybody would write."""
+    groups = [{a, b} for a, b in SAME_ENGLISH + SAME_CHINESE]
+    asked = sorted(set().union(*groups, *map(set, DIFFERENT_ENGLISH + DIFFERENT_CHINESE)))
+    known: dict[str, str] = {}
+
+    def root(question: str) -> str:
+        while known.get(question, question) != question:
+            question = known[question]
+        return question
+
+    for group in groups:
+        first, *others = sorted(group, key=root)
+        for other in others:
+            known[root(other)] = root(first)
+    found = [
+        (a, b)
+        for place, a in enumerate(asked)
+        for b in asked[place + 1 :]
+        if root(a) != root(b) and same_question(a, b).same
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "reason"),
+    [
+        ("What is 2 + 2?", "What is 2 + 3?", "numbers"),
+        ("Can I eat it?", "Can't I eat it?", "negation"),
+        ("Does a dog bite a man?", "Does a man bite a dog?", "order"),
+        ("How do I use foo_bar?", "How do I use foo_baz?", "code"),
+        ('What does "a" mean?', 'What does "b" mean?', "quoted"),
+        ("Where is Rome?", "Where is Milan?", "names"),
+        ("How do I bake bread?", "How do I bake cake?", "words"),
+        ("Where is Rome?", "罗马在哪里？", "language"),
+        ("", "", "empty"),
+        ("Please", "Thanks", "empty"),
+    ],
+)
+def test_the_reason_names_what_differs(a: str, b: str, reason: str) -> None:
+    verdict = same_question(a, b)
+    assert (verdict.same, verdict.reason) == (False, reason)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("Как установить Python?", "Как мне установить Python?"),
+        ("Pythonのリストを逆にするには？", "Pythonのリストを逆にする方法は？"),
+        ("Comment installer Python ?", "Comment puis-je installer Python ?"),
+        ("Wie installiere ich Python?", "Wie kann ich Python installieren?"),
+        ("¿Cómo instalo Python?", "¿Cómo puedo instalar Python?"),
+        ("파이썬을 어떻게 설치하나요?", "파이썬은 어떻게 설치하나요?"),
+        (
+            "请用英语解释 how do I reverse a list in Python",
+            "用英语解释 how can I reverse a list in Python",
+        ),
+    ],
+)
+def test_a_language_that_no_rule_reads_is_refused(a: str, b: str) -> None:
+    assert not same_question(a, b).same
+    assert same_question(a, a).same, "to the character it is the same in any language"
+
+
+def test_pasted_lines_are_compared_to_the_character() -> None:
+    code = "What does this print?\nif x:\n    y()\n"
+    assert same_question(code, "What does this print?\nif x:\n    y()").same
+    assert same_question(code, "Can you tell me what this prints?\nif x:\n    y()").same
+    assert not same_question(code, code.replace("    y", "  y")).same
+    assert not same_question(code, code.replace("x", "z")).same
+
+
+def test_a_question_about_signs_keeps_its_signs() -> None:
+    assert not same_question(
+        "How do I type a full-width ！ sign?", "How do I type a full-width ! sign?"
+    ).same
+    assert not same_question("怎么输入全角的，", "怎么输入全角的,").same
+
+
+def test_a_long_text_is_the_same_to_the_character_only() -> None:
+    text = "How do I boil an egg? " * (MAX_CHARS // 20)
+    assert same_question(text, text).same
+    assert same_question(text, "Please: " + text).reason == "long"
+
+
+def test_a_pair_takes_less_than_two_milliseconds() -> None:
+    took_ms = []
+    for number in range(200):
+        a = f"Could you please tell me how to reverse list number {number} in Python?"
+        b = f"How do I reverse list number {number} in Ruby when it has {number} elements?"
+        c, d = f"请问怎么在Python中反转第{number}个列表？", f"如何用Ruby反转第{number}个列表？"
+        began_s = time.thread_time()
+        same_question(a, b)
+        same_question(c, d)
+        took_ms.append((time.thread_time() - began_s) * 500)
+    assert statistics.median(took_ms) < 2
+
+
+def test_the_segmenter_is_loaded_by_the_first_chinese_question_only() -> None:
+    code = (
+        "import sys\n"
+        "from llm.same_question import same_question\n"
+        "same_question('What is a?', 'What is b?')\n"
+        "assert 'rjieba' not in sys.modules\n"
+        "same_question('什么是狗', '什么是猫')\n"
+        "assert 'rjieba' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
