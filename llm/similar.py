@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float32]
-    Matrix = NDArray[np.float32]
 
 REJECTION_MARGIN = 0.02
 """By how much a likeness has to exceed one that a person rejected nearby."""
 NEAR_REJECTION = 0.9
 """A question is near a rejected one where the two are at least as like as this."""
+
+MOST_CANDIDATES = 10_000
+"""With 384 numbers each they take about 10 ms, on one busy core 16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,11 @@ def best(
 
     Only those of the same embedding are looked at; a vector of another length, or one that isn't
     of numbers, is passed over. Near a rejection the threshold rises: where the question is at
-    least `NEAR_REJECTION` like a rejected one, or liker than the match that was rejected, the
+    least `NEAR_REJECTION` like a rejected one, or as like as the match that was rejected, the
     likeness has to exceed that match's by `REJECTION_MARGIN`.
+
+    Time grows with the candidates, so no more than `MOST_CANDIDATES` are looked at, the first ones:
+    a caller that may have more gives the newest first.
 
     Args:
         question: float32, shape (d,), of length 1.
@@ -52,11 +57,13 @@ def best(
     """
     import numpy as np
 
-    fitting = [each for each in candidates if _fits(each, embedding, question.nbytes)]
+    fitting = [
+        each for each in candidates[:MOST_CANDIDATES] if _fits(each, embedding, question.nbytes)
+    ]
     if not fitting:
         return []
     least = raised(question, embedding, rejections, threshold)
-    likeness = _matrix([each.vector for each in fitting]) @ question  # (n,)
+    likeness = _likeness([each.vector for each in fitting], question)  # (n,)
     at_least = np.flatnonzero(likeness >= least)  # NaN is not
     order = at_least[np.argsort(-likeness[at_least], kind="stable")][:limit]
     return [Similar(fitting[place], float(likeness[place])) for place in order]
@@ -71,7 +78,7 @@ def raised(
     fitting = [each for each in rejections if _fits(each, embedding, question.nbytes)]
     if not fitting:
         return threshold
-    nearness = _matrix([each.vector for each in fitting]) @ question
+    nearness = _likeness([each.vector for each in fitting], question)
     rejected = np.array([each.similarity for each in fitting], dtype=np.float32)
     near = rejected[nearness >= np.minimum(NEAR_REJECTION, rejected)]
     return max(threshold, float(near.max()) + REJECTION_MARGIN) if len(near) else threshold
@@ -81,8 +88,14 @@ def _fits(each: Candidate | Rejection, embedding: str, size: int) -> bool:
     return each.embedding == embedding and len(each.vector) == size
 
 
-def _matrix(vectors: Sequence[bytes]) -> Matrix:
-    """Rows from their bytes: float32 in the machine's order, shape (n, d)."""
+def _likeness(vectors: Sequence[bytes], question: Vector) -> Vector:
+    """The cosines of all at once. Vectors are rows (n, d), float32 in the machine's order.
+
+    By einsum and not by BLAS, whose threads wait for each other: beside a model that keeps the
+    cores busy 3,000 rows took 20 ms with them, and 0.2 ms by einsum on this thread alone.
+    """
     import numpy as np
 
-    return np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(vectors), -1)
+    rows = np.frombuffer(b"".join(vectors), dtype=np.float32).reshape(len(vectors), -1)
+    likeness: Vector = np.einsum("nd,d->n", rows, question)
+    return likeness

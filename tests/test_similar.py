@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from llm.cache_types import Candidate, Rejection
-from llm.similar import REJECTION_MARGIN, best
+from llm.similar import MOST_CANDIDATES, REJECTION_MARGIN, best
 
 MODEL = "model@1"
 
@@ -101,3 +101,8 @@ def test_the_highest_rejection_nearby_counts() -> None:
 
 def test_rejections_of_another_model_are_passed_over() -> None:
     assert found(candidate(20), rejections=[rejection(0, 0.99, "model@2")]) == ["d20"]
+
+
+def test_past_the_most_candidates_the_first_are_looked_at() -> None:
+    far = [candidate(90)] * (MOST_CANDIDATES - 1)
+    assert found(*far, candidate(5), candidate(0)) == ["d5"]
