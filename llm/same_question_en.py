@@ -12,8 +12,8 @@ names, code, quoted text, scope, format and the wish for a language all have to 
    auxiliary counts (present and past, can and should); "do" goes. "Not" moves along with it, but
    not past words such as "all" and "only", with which its place has a meaning.
 4. *Contractions* are written out. British spelling is American.
-5. *Articles*: "the" and "a" are different; none may stand for either, but not where the thing
-   is asked for itself ("what is time", "what is the time").
+5. *Articles*: "the" and "a" are different. None may stand for either where a question in haste has
+   none at all ("how to sort list", "what is capital of France"), and before names.
 6. *One or several*: "a cat" is "cats" in a question with a question word, but "the cat" isn't "the
    cats", and nothing is exchanged beside words such as "best", "name" or "how many".
 7. *The s of the third person* is no difference. Every other form of a verb is.
@@ -33,6 +33,7 @@ names, code, quoted text, scope, format and the wish for a language all have to 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llm.same_question_en_words import (
@@ -433,14 +434,18 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
 def _as_question(words: list[str]) -> tuple[str, list[str]]:
     """ "explain the X", "give me the X" and "X was painted by whom" as the question that each is."""
     if words[0] == "explain" and len(words) > 1:
+        # "explain 5 + 5" wants the way, "what is 5 + 5" the result
         plain = not set(words) & ((CLAUSE_STARTS - {"and"}) | {","} | POINTING)
+        plain = plain and not any(word[:1].isdigit() or word in "+-*/=" for word in words)
         if plain and (words[1] != "the" or len(words) > 3):
             return "explain", ["what", "is", *words[1:]]
-    if words[0] == "define" and len(words) > 1 and not set(words) & (CLAUSE_STARTS | {","}):
+    # "define a function in Python" may want one written
+    other = CLAUSE_STARTS | LANGUAGES | {",", "in", "as", "function", "variable"}
+    if words[0] == "define" and len(words) > 1 and not set(words) & other:
         return "", ["what", "is", "the", "meaning", "of", *words[1:]]
     for given in GIVEN:
         rest = words[len(given) :]
-        if _begins(words, given) and rest[:1] == ["the"] and len(rest) > 1 and "," not in rest:
+        if _begins(words, given) and rest[:1] == ["the"] and "of" in rest and "," not in rest:
             return given[0], ["what", "is", *rest]
     if words[:2] == ["by", "whom"]:
         return "", ["who", *words[2:], "by"]
@@ -513,8 +518,6 @@ def _reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, li
             return "what", auxiliary, words[1:]
     if head == "how" and not auxiliary and words[:4] == ["many", "people", "live", "in"]:
         return "what", "be", ["the", "population", "of", *words[4:]]
-    if head == "how" and auxiliary == "be" and words[-1:] == ["defined"]:
-        return "what", "be", ["the", "meaning", "of", *words[:-1]]
     means = len(words) > 1 and words[-1] in ("mean", "means")
     if head == "what" and not auxiliary and means:
         if set(words) & (PERSONAL | CLAUSE_STARTS | {","}):
@@ -653,8 +656,6 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
         return False
     if {a.mark, b.mark} == {".", "?"} or (a.style and b.style and a.style != b.style):
         return False
-    itself = a.head == "what" and a.auxiliary == "be"
-    linked = any(word.text in ("of", "between", "for") for word in a.words)
     said = {word.text for word in (*a.words, *b.words)}
     loose = bool(a.head) and not said & SELECTIVE and a.head != "which"
     pairs = list(zip(a.words, b.words, strict=True))
@@ -666,30 +667,45 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
             if verb and both[0].text == both[1].text and not (both[0].article or both[1].article):
                 del pairs[place]
                 break
-    if not all(
-        _same_word(one, other, loose, bool(a.within), itself and not place and not linked)
-        for place, (one, other) in enumerate(pairs)
-    ):
+    if not all(_same_word(one, other, loose, bool(a.within)) for one, other in pairs):
+        return False
+    if not _same_articles(a, pairs):
         return False
     return all(
         len(one) == len(other)
-        and all(_same_word(x, y, True, True, False) for x, y in zip(one, other, strict=True))
+        and all(_same_word(x, y, True, True) for x, y in zip(one, other, strict=True))
         for one, other in zip(a.pair, b.pair, strict=True)
     )
 
 
-def _same_word(one: Word, other: Word, loose: bool, bare: bool, asked_itself: bool) -> bool:
+def _same_word(one: Word, other: Word, loose: bool, bare: bool) -> bool:
     if one.text != other.text:
         return False
     articles = {one.article, other.article}
     if one.several != other.several:
         single = other if one.several else one
         return loose and "the" not in articles and (single.article == "a" or bare)
-    if len(articles) == 1:
+    return articles != {"a", "the"} and (len(articles) == 1 or one.text not in _ARTICLE_COUNTS)
+
+
+def _same_articles(a: Sentence, pairs: Sequence[tuple[Word, Word]]) -> bool:
+    """Whether where one has an article and the other none it was only left out.
+
+    It is left out in haste ("how to sort list", "capital of France"), and then everywhere; else
+    "a cold" is an illness and "cold" isn't.
+    """
+    unequal = [
+        (one, other)
+        for one, other in pairs
+        if one.article != other.article and one.several == other.several
+    ]
+    if not unequal:
         return True
-    if articles == {"a", "the"} or asked_itself:
-        return False
-    return one.text not in _ARTICLE_COUNTS
+    hasty = any(not any(word.article for word in side) for side in zip(*pairs, strict=True))
+    linked = any(one.text in ("of", "between") for one, _ in pairs)
+    return (hasty and (a.head.startswith("how_to") or linked)) or all(
+        one.text.startswith(EXACT) for one, _ in unequal
+    )
 
 
 # "few" and "a few" are different, and so are Python and a python.

@@ -241,7 +241,7 @@ HOW_TO = tuple(
         (
             ("how", "to"),
             *(("how", aux, who) for aux in ("do", "does", "can", "could") for who in _PERSONS),
-            *(("how", "would", who) for who in ("i", "you", "one")),
+            *(("how", "would", who) for who in ("i", "one")),
             *(("how", "might", who) for who in ("i", "one")),
             *(("how", who, aux) for aux in ("can", "could") for who in _PERSONS),
             *(("what", "is", det, "way", "to") for det in ("a", "the")),
@@ -251,9 +251,6 @@ HOW_TO = tuple(
                 for det in ("a", "any")
                 for who in ("i", "you")
             ),
-            ("what", "are", "ways", "to"),
-            ("what", "are", "the", "ways", "to"),
-            ("in", "what", "way", "can", "i"),
         ),
         key=len,
         reverse=True,
@@ -632,11 +629,14 @@ RELATIONAL = listed(
 )
 
 # "How do you feel?" is asked of whoever answers, and these say whom it is about.
-OF_YOU = listed("feel think know like see do work mean want believe decide learn")
+OF_YOU = listed(
+    "feel think know like see do work mean want believe decide learn define describe rate rank "
+    "judge explain compare summarize interpret translate answer respond choose prefer"
+)
 PERSONAL = listed(
     "i me my mine myself you your yours yourself we us our ours ourselves one oneself"
 )
 POINTING = listed(
-    "code text following above below error answer output result joke article passage paragraph "
+    "solution code text following above below error answer output result joke article passage paragraph "
     "this that these those it image picture problem question"
 )

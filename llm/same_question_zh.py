@@ -43,6 +43,7 @@ from llm.same_question_zh_words import (
     INDEFINITE,
     MEASURES,
     NOT_ARTICLE_BEFORE,
+    NOT_COUNTED,
     NOT_HOW,
     PARTICLES,
     QUESTION,
@@ -65,6 +66,7 @@ _PIECE = re.compile(
 )
 _QUOTED = re.compile(r"[\"'「『《`].+[\"'」』》`]", re.S)
 _HAN = re.compile(r"[\u3400-\u9fff〇]+")
+_DIGITS_AND_TEN = (*DIGITS, "十")
 _NUMERAL = re.compile("[零〇一二两三四五六七八九十百千万亿]+")
 _ALTERNATIVE = re.compile("(能不能|可不可以|是不是|有没有|会不会|要不要)")
 _COUNTED = re.compile(
@@ -181,7 +183,12 @@ def _counted(words: list[str]) -> list[str]:
     for place, word in enumerate(words):
         match = _COUNTED.fullmatch(word)
         after = words[place + 1] if place + 1 < len(words) else ""
-        if match and word != INDEFINITE and (match[2] or len(match[1]) > 1 or after in MEASURES):
+        if (
+            match
+            and word not in NOT_COUNTED
+            and match[1][0] in _DIGITS_AND_TEN
+            and (match[2] or len(match[1]) > 1 or after in MEASURES)
+        ):
             value = _value(match[1])
             found += [word] if value is None else [str(value), *([match[2]] if match[2] else [])]
         else:

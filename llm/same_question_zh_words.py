@@ -138,6 +138,8 @@ MEASURES = listed(
     "张 本 台 种 件 周 星期 倍 度 楼 层 寸 人 句 首 篇 段 行 列 页 章 套 双 对 瓶 碗 片 颗 粒 辆 架 座 间 家 "
     "门 步 遍 回 场 届 世纪 代 级 维 位数 分 折 成 平方 平方米 亩 吨 磅 英寸 英尺 英里 美元 欧元 月份 个月"
 )
+# Numerals by their characters, and something else by their meaning.
+NOT_COUNTED = listed("一个 十分 五行 一行 一点 一步 一号 一代 三点 四维 一层 一回 一道")
 WITHIN_AFTER = listed("中 里 里面 当中 内 下 上")
 DIGITS = dict(zip("零一二三四五六七八九", range(10), strict=True)) | {"两": 2, "〇": 0}
 SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
