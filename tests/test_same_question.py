@@ -178,9 +178,46 @@ DIFFERENT_ENGLISH = pairs(r"""
     How do you work? | How do I work?
     How do you feel? | How do I feel?
     How is a list sorted in Python? | How do I sort a list in Python?
+    What helps against a cold? | What helps against cold?
+    What helps against a cold? | What helps against the cold?
+    Why do people catch a cold? | Why do people catch cold?
+    How would you describe Rome? | How do I describe Rome?
+    How do you define success? | How do I define success?
+    Define a function in Python. | What is the meaning of a function in Python?
+    Explain 5 + 5. | What is 5 + 5?
+    Name the baby. | What is the baby?
+    What are ways to lose weight? | How do I lose weight?
+    Is a dog allowed in a shop? | Is the dog allowed in a shop?
+    Who is in the office? | Who is in office?
+    What is in the water? | What is in water?
+    How many people can play Catan? | How do people play Catan?
+    When was the Golden Gate Bridge built? | How was the Golden Gate Bridge built?
+    Give me an example of irony. | Give me some examples of irony.
+    Should I water cacti? | Can I water cacti?
+    Can I water cacti? | How do I water cacti?
+    Must I pay? | May I pay?
+    Will it work? | Would it work?
+    Where do I vote? | Where did I vote?
+    How do I open a jar? | How do I open the jar that I closed?
+    What is the first law of Newton? | What is the law of Newton?
+    What does MB/s mean? | What does Mb/s mean?
+    How many MB are in a GB? | How many Mb are in a Gb?
+    How long is a day on Mars? | How long is a year on Mars?
+    How do I stop a process in Linux? | How do I stop a service in Linux?
+    Why do we dream? | Why don't we dream?
+    How do I get more sleep? | How do I get less sleep?
+    How do I loop over a list in Python backwards? | How do I loop over a list in Python?
+    Is A better than B? | Is B better than A?
+    Which is faster, a train or a car? | Which is faster, a car or a plane?
+    How do I sort by name then age? | How do I sort by age then name?
+    Which animals eat lions? | Which animals do lions eat?
+    What is a man without a dog? | What is a dog without a man?
+    How do I send money to Ann from Bob? | How do I send money to Bob from Ann?
 """)
 
 DIFFERENT_CHINESE = pairs("""
+    百度是什么？ | 100度是什么？
+    五行是什么？ | 5行是什么？
     什么是苹果？ | 什么是苹果公司？
     怎么去北京？ | 怎么离开北京？
     从北京到上海怎么走？ | 从上海到北京怎么走？

@@ -1,0 +1,167 @@
+"""An English question as words: quoted text, code and numbers apart, capitals as they count."""
+
+from __future__ import annotations
+
+import re
+
+from llm.same_question_en_words import (
+    CASELESS,
+    CONTRACTIONS,
+    KEEPS_S,
+    ONES,
+    PHRASES,
+    SYNONYMS,
+    TENS,
+    listed,
+)
+
+EXACT = "="
+"""Before a token that is compared as it is written."""
+
+
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*'?")
+
+
+_QUOTED = re.compile(r'"[^"]*"|`+[^`]*`+|(?<![\w\'])\'[^\']+\'(?!\w)')
+
+
+_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+
+
+_WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)(km|cm|mm|kg|mg|ml|%)")
+
+
+_ABBREVIATIONS = listed("vs. mr. mrs. ms. dr. st. e.g. i.e. etc. approx. p.m. a.m. pct.")
+
+
+def tokens_of(text: str) -> list[tuple[str, str]]:
+    """Words, numbers, marks, and what is compared exactly: quoted text and code."""
+    found: list[tuple[str, str]] = []
+    at = 0
+    for quoted in _QUOTED.finditer(text):
+        found += _plain(text[at : quoted.start()])
+        found.append((quoted[0], "quoted"))
+        at = quoted.end()
+    return found + _plain(text[at:])
+
+
+def _plain(text: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for chunk in text.split():
+        found += _chunk(chunk)
+    return found
+
+
+def _chunk(chunk: str) -> list[tuple[str, str]]:
+    if chunk.lower() in _ABBREVIATIONS:
+        return [(chunk.replace(".", ""), "word")]
+    core = chunk.rstrip(".,;:!?")
+    opened = core.startswith("(")
+    bare = core.removeprefix("(")
+    closed = bare.endswith(")") and "(" not in bare
+    bare = bare.removesuffix(")") if closed else bare
+    marks = chunk[len(core) :]
+    if _WORD.fullmatch(bare):
+        middle = [(bare, "word")]
+    elif _NUMBER.fullmatch(bare) and "!" not in marks:
+        middle = [(bare.replace(",", ""), "number")]
+    elif (split := _WITH_UNIT.fullmatch(bare)) and "!" not in marks:
+        unit = "percent" if split[2] == "%" else split[2]
+        middle = [(split[1], "number"), (unit, "word")]
+    elif not core:
+        return [(chunk, "mark")]
+    else:  # code, or something like it: only a sentence's own mark is no part of it
+        end = re.search(r"[,;:]$|\.$|\?$", chunk)
+        kept = chunk[: end.start()] if end else chunk
+        return [(kept, "code"), *([(end[0], "mark")] if end else [])]
+    return [
+        *([("(", "mark")] if opened else []),
+        *middle,
+        *([(")", "mark")] if closed else []),
+        *([(marks, "mark")] if marks else []),
+    ]
+
+
+def sentences_of(tokens: list[tuple[str, str]]) -> list[tuple[list[tuple[str, str]], str]]:
+    """Sentences, each with its closing mark: `?` if there is one in it, else `.`, or nothing."""
+    parts: list[tuple[list[tuple[str, str]], str]] = [([], "")]
+    for token, kind in tokens:
+        if kind == "mark" and set(token) <= set(".?!"):
+            mark = "?" if "?" in token else "." if set(token) <= set(".!") else ""
+            if parts[-1][0]:
+                parts[-1] = (parts[-1][0], mark)
+                parts.append(([], ""))
+        else:
+            parts[-1][0].append((token, kind))
+    return [part for part in parts if part[0]]
+
+
+def spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
+    """Each token as it is compared: lower case, contractions written out, numbers as digits."""
+    words: list[str] = []
+    for place, (token, kind) in enumerate(tokens):
+        if kind == "number" or kind == "mark":
+            words.append(token)
+        elif kind != "word":
+            words.append(EXACT + token)
+        elif token.lower() in ("am", "pm") and place and tokens[place - 1][1] in ("number", "code"):
+            words.append(f"o'clock_{token.lower()}")
+        else:
+            words += _cased(token, first=place == 0 or tokens[place - 1][0] == ":").split()
+    if about_words:
+        return words
+    return _phrased(_numbers([_synonym(word) for word in words]))
+
+
+def _synonym(word: str) -> str:
+    if word in SYNONYMS:
+        return SYNONYMS[word]
+    if word.endswith("s") and word[:-1] in SYNONYMS and word not in KEEPS_S:
+        return SYNONYMS[word[:-1]] + "s"
+    return word
+
+
+def _cased(token: str, first: bool) -> str:
+    if token.lower().endswith("'s") and token.lower() not in CONTRACTIONS:
+        return f"{_cased(token[:-2], first)} 's"
+    lower = token.lower()
+    plain = token == lower or (token in ("I", "A") if first else token == "I")
+    plain = plain or token.startswith(("I'", "I’")) or lower in CASELESS
+    plain = plain or (first and token[1:] == token[1:].lower() and len(token) > 1)
+    if not plain:
+        return EXACT + token
+    return CONTRACTIONS.get(lower, lower)
+
+
+def _numbers(words: list[str]) -> list[str]:
+    """Number words as digits; twenty-one is one number."""
+    found: list[str] = []
+    for word in words:
+        tens, _, ones = word.partition("-")
+        if tens in TENS and ones in ONES and 0 < ONES[ones] < 10:
+            found.append(str(TENS[tens] + ONES[ones]))
+        elif word in TENS:
+            found.append(str(TENS[word]))
+        elif word in ONES:
+            if found and found[-1] in {str(ten) for ten in TENS.values()} and 0 < ONES[word] < 10:
+                found[-1] = str(int(found[-1]) + ONES[word])
+            else:
+                found.append(str(ONES[word]))
+        else:
+            found.append(word)
+    return found
+
+
+def _phrased(words: list[str]) -> list[str]:
+    found: list[str] = []
+    at = 0
+    while at < len(words):
+        for phrase, one in PHRASES.items():
+            if tuple(words[at : at + len(phrase)]) == phrase:
+                found += one.split()
+                at += len(phrase)
+                break
+        else:
+            found.append(words[at])
+            at += 1
+    return found
