@@ -1,0 +1,98 @@
+"""The pairs of questions: what a line of the files says, and which file a pair belongs in."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+FOLDER = Path(__file__).parent
+DEV = FOLDER / "pairs.dev.jsonl"
+HELD_OUT = FOLDER / "pairs.held_out.jsonl"
+
+DIFFERENT = (
+    "negation",
+    "number",
+    "unit",
+    "entity",
+    "direction",
+    "tense_time",
+    "scope",
+    "language",
+    "code",
+    "roles",
+    "comparison",
+    "format",
+    "quoted_text",
+    "audience",
+    "unrelated",
+)
+SAME = (
+    "politeness",
+    "framing",
+    "word_order",
+    "contraction",
+    "spelling",
+    "synonym",
+    "voice",
+    "question_command",
+    "abbreviation",
+    "width",
+)
+
+Lang = Literal["en", "zh", "mixed"]
+SEED = 20261130
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_LATIN_WORD = re.compile(r"[A-Za-z\uff21-\uff3a\uff41-\uff5a]{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two questions, and whether the answer to the one is the answer to the other.
+
+    Args:
+        id: "q" and a number, in the order of writing.
+        lang: `mixed` where the two hold Chinese characters and a Latin word.
+        kind: one of `SAME` or of `DIFFERENT`: in what the two differ.
+    """
+
+    id: str
+    lang: Lang
+    kind: str
+    a: str
+    b: str
+    same: bool
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """The pairs of a file, in its order."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [Pair(**json.loads(line)) for line in lines]
+
+
+def lang_of(a: str, b: str) -> Lang:
+    """The language of a pair."""
+    both = f"{a}\n{b}"
+    if not _CHINESE.search(both):
+        return "en"
+    return "mixed" if _LATIN_WORD.search(both) else "zh"
+
+
+def split(pairs: Iterable[Pair]) -> Iterator[tuple[Pair, bool]]:
+    """Each pair, and whether it is held out: by chance, two in five of each language and kind.
+
+    Chance is settled by a seed for every five pairs of a language and kind in the order of their
+    ids, so a pair stays where it is when others are added after it.
+    """
+    met: Counter[tuple[str, str]] = Counter()
+    for pair in pairs:
+        five, place = divmod(met[pair.lang, pair.kind], 5)
+        met[pair.lang, pair.kind] += 1
+        held_out = [True, True, False, False, False]
+        random.Random(f"{SEED} {pair.lang} {pair.kind} {five}").shuffle(held_out)
+        yield pair, held_out[place]
