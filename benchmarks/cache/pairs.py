@@ -23,6 +23,7 @@ DIFFERENT = (
     "direction",
     "tense_time",
     "scope",
+    "question_word",
     "language",
     "code",
     "roles",
