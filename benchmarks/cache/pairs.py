@@ -24,6 +24,7 @@ DIFFERENT = (
     "tense_time",
     "scope",
     "question_word",
+    "modality",
     "language",
     "code",
     "roles",
