@@ -7,7 +7,7 @@
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, store.py,
 many.py, local_engine.py, cpu.py, vllm_engine.py, people.py, batching.py. What needs a GPU is a
-command of its own, gpu.py.
+command of its own, gpu.py; so is what the answer cache takes for the same question, cache/.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
 """

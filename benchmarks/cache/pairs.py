@@ -7,7 +7,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -48,6 +48,7 @@ SAME = (
 )
 
 Lang = Literal["en", "zh", "mixed"]
+LANGS: tuple[Lang, ...] = ("en", "zh", "mixed")
 SEED = 20261130
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _LATIN_WORD = re.compile(r"[A-Za-z\uff21-\uff3a\uff41-\uff5a]{2,}")
@@ -75,6 +76,12 @@ def read_pairs(path: Path) -> list[Pair]:
     """The pairs of a file, in its order."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return [Pair(**json.loads(line)) for line in lines]
+
+
+def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
+    """A line of JSON a pair, in place of what the file held."""
+    lines = [json.dumps(asdict(pair), ensure_ascii=False) + "\n" for pair in pairs]
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 def lang_of(a: str, b: str) -> Lang:
