@@ -33,7 +33,7 @@ def draw() -> None:
         SettingsError: the settings, or a file that they name, can't be used.
     """
     from llm.plain_markdown import plain
-    from pages import archive_page, chat_page, setup_page
+    from pages import archive_page, cache_page, chat_page, setup_page
     from ui import resources
     from ui.at_rest import see
     from ui.conversation_id import arrive, chat_is_wanted, show_in_address
@@ -65,6 +65,12 @@ def draw() -> None:
                 title=say("page-archive"),
                 url_path="conversations",
                 icon=":material/inventory_2:",
+            ),
+            st.Page(
+                lambda: cache_page.draw(backend, status_place),
+                title=say("page-cache"),
+                url_path="cache",
+                icon=":material/bolt:",
             ),
             st.Page(
                 lambda: setup_page.draw(settings, backend, status_place),

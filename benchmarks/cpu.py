@@ -286,7 +286,7 @@ _WAYS = {"llama.cpp": _llama_cpp, "bare": _bare, "app": _app}
 
 
 def main(arguments: list[str]) -> None:
-    from llm.local_ready import wait_without_spinning
+    from llm.local_libraries import wait_without_spinning
 
     if not arguments:
         print(render([cpu_section(measure_cpu(64, 6, len(PROMPTS)))]))

@@ -57,7 +57,7 @@ from benchmarks.gpu_parts import (
 )
 from benchmarks.parts import Measured, Outcome, Part, failed, run_parts, sections
 from benchmarks.table import render
-from llm.local_ready import wait_without_spinning
+from llm.local_libraries import wait_without_spinning
 
 RESULTS = Path(__file__).parent / "results"
 LIMIT_S = 420.0

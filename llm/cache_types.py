@@ -11,11 +11,6 @@ from typing import Literal, Protocol
 
 from llm.types import Delta, Usage
 
-CacheMode = Literal["off", "exact", "similar"]
-"""How far a person lets the cache go."""
-
-MatchKind = Literal["exact", "similar"]
-
 SHARED = "shared"
 """The scope of what all users of a deployment may be given. A person's own scope never is this."""
 

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from llm.answer_cache import AnswerCache
 from llm.conversation_access import BEAT_S
 from llm.conversation_tree import (
     ConversationKey,
@@ -47,9 +48,11 @@ from llm.job import GenerationJob, Snapshot
 from llm.registry import JobRegistry, Place
 from llm.served_values import whole_text
 from llm.stored_answer import StoredAnswer
-from llm.types import Backend, Finish, GenerationRequest, Message, SamplingParams
+from llm.types import Backend, CacheUse, Finish, GenerationRequest, Message, SamplingParams
 
 logger = logging.getLogger(__name__)
+
+_MOST_CACHE_USES = 10_000
 
 MAX_QUEUED = 5
 """Questions that may wait behind a running answer in one conversation."""
@@ -61,6 +64,7 @@ class Chat:
     Args:
         backends: name to a function that gives the backend, made on first use.
         max_answer_tokens: no answer is asked to have more, whatever its parameters say.
+        cache: gives answers again; None asks the backends alone.
 
     Thread-safety: every method may be called from any thread; two tabs that ask at the same
     moment get two turns, one after the other, in two processes too.
@@ -74,7 +78,10 @@ class Chat:
         max_question_chars: int = 400_000,
         max_answer_tokens: int = 1_000_000,
         clock: Callable[[], float] = time.time,
+        cache: AnswerCache | None = None,
     ) -> None:
+        self._cache = cache
+        self._cache_uses: dict[str, CacheUse] = {}
         self._store = store
         self._registry = registry
         self._backends = backends
@@ -181,8 +188,12 @@ class Chat:
         params: SamplingParams,
         system_prompt: str = "",
         model: str = "",
+        cache: CacheUse | None = None,
     ) -> None:
         """Add a question; it is answered at once, or as soon as the answer before it is over.
+
+        Args:
+            cache: how far the answer cache may go; None keeps it out.
 
         Raises:
             EmptyQuestionError: nothing but white space.
@@ -200,6 +211,7 @@ class Chat:
 
         with self._locked(key):
             self._store.begin(key, change)
+            self._let_cache(turn, cache)
             self._start_next(key, asked=turn.turn_id)
 
     def ask_again(
@@ -213,6 +225,7 @@ class Chat:
         system_prompt: str = "",
         model: str = "",
         question: str | None = None,
+        cache: CacheUse | None = None,
     ) -> None:
         """Another answer to an ended turn's question, of whichever backend is chosen now.
 
@@ -233,7 +246,9 @@ class Chat:
         )
 
         worth_keeping = old.text.strip() or old.reasoning.strip()
-        self._ask_beside(key, old, turn, instead=not worth_keeping)
+        if question is None and cache is not None:  # who asks the same again wants another answer
+            cache = replace(cache, fresh=True)
+        self._ask_beside(key, old, turn, cache, instead=not worth_keeping)
 
     def go_on(
         self,
@@ -398,7 +413,13 @@ class Chat:
         )
 
     def _ask_beside(
-        self, key: ConversationKey, old: Turn, turn: Turn, *, instead: bool = False
+        self,
+        key: ConversationKey,
+        old: Turn,
+        turn: Turn,
+        cache: CacheUse | None = None,
+        *,
+        instead: bool = False,
     ) -> None:
         """Queue a turn in an old one's place; `instead` of it, where that is to be deleted."""
 
@@ -411,7 +432,19 @@ class Chat:
 
         with self._locked(key):
             self._store.change(key, change)
+            self._let_cache(turn, cache)
             self._start_next(key, asked=turn.turn_id)
+
+    def _let_cache(self, turn: Turn, use: CacheUse | None) -> None:
+        """Note how far the cache may go, until the turn is answered.
+
+        Not kept with the turn: a question that is forgotten here is answered by the model.
+        """
+        if use is None or self._cache is None:
+            return
+        while len(self._cache_uses) >= _MOST_CACHE_USES:
+            self._cache_uses.pop(next(iter(self._cache_uses)))
+        self._cache_uses[turn.turn_id] = use
 
     def _ended_turn(self, key: ConversationKey, turn_id: str) -> Turn | None:
         state = self._store.state(key)
@@ -476,6 +509,7 @@ class Chat:
         self, key: ConversationKey, turn: Turn, before: tuple[Turn, ...], *, admitted: bool
     ) -> None:
         backend = self._backends[turn.backend]()
+        use = self._cache_uses.pop(turn.turn_id, None)
         messages = [*history_messages(before, turn.system_prompt), Message("user", turn.question)]
         if turn.continues and turn.text:
             messages.append(Message("assistant", turn.text))
@@ -494,16 +528,44 @@ class Chat:
                     self._end_barely(key, turn, job.snapshot())
                 self._start_next(key)
 
-        self._registry.submit(
-            key,
-            turn.person,
-            backend,
-            GenerationRequest(tuple(messages), turn.params, turn.model, request_id=turn.turn_id),
-            start_text=turn.text if turn.continues else "",
-            save=save,
-            on_end=on_end,
-            admitted=admitted,
+        request = GenerationRequest(
+            tuple(messages), turn.params, turn.model, request_id=turn.turn_id, cache=use
         )
+        job = None
+        try:
+            job = self._registry.submit(
+                key,
+                turn.person,
+                self._routed(turn, backend, request),
+                request,
+                start_text=turn.text if turn.continues else "",
+                save=save,
+                on_end=on_end,
+                admitted=admitted,
+            )
+        finally:
+            if self._cache is not None:
+                self._cache.submitted(request, job, self._registry.answer_instead)
+
+    def _routed(self, turn: Turn, backend: Backend, request: GenerationRequest) -> Backend:
+        """Whom to ask, where the cache has a say."""
+        if self._cache is None:
+            return backend
+        cache = self._cache
+
+        def ask_alone(rest: GenerationRequest, start_text: str) -> GenerationJob:
+            # In line like any other question, and nobody's conversation: its follower has one.
+            return self._registry.submit(
+                ("joined", turn.turn_id),
+                turn.person,
+                cache.through(backend),
+                rest,
+                start_text=start_text,
+                save=lambda snapshot: None,
+                admitted=True,
+            )
+
+        return cache.route(backend, request, ask_alone)
 
     def _end_barely(self, key: ConversationKey, turn: Turn, snapshot: Snapshot) -> None:
         """End a turn whose answer couldn't be saved with all that is known of it."""
@@ -589,5 +651,6 @@ def _as_snapshot(turn: Turn, snapshot: Snapshot) -> Turn:
         tokens_per_s=snapshot.tokens_per_s,
         left_out=snapshot.left_out,
         reasoning_s=snapshot.reasoning_s,
+        cached=snapshot.cached,
     )
     return ended(turn, snapshot.text, snapshot.reasoning, receipt, snapshot.error)

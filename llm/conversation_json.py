@@ -15,7 +15,7 @@ from llm import errors
 from llm.conversation_tree import Receipt
 from llm.errors import InternalError, LLMError, Reason
 from llm.served_values import told_count
-from llm.types import Finish, FinishReason, SamplingParams, Usage
+from llm.types import Finish, FinishReason, FromCache, MatchKind, SamplingParams, Usage
 
 _DEEPEST = 8  # sentences within sentences; a file made on purpose could go on for ever
 
@@ -89,6 +89,24 @@ def receipt_from_json(values: object) -> Receipt | None:
         tokens_per_s=_number(values.get("tokens_per_s")),
         left_out=told_count(values.get("left_out")) or 0,
         reasoning_s=_number(values.get("reasoning_s")),
+        cached=_from_cache(values.get("cached")),
+    )
+
+
+def _from_cache(values: object) -> FromCache | None:
+    if not isinstance(values, Mapping):
+        return None
+    kind: Any = values.get("kind")
+    created_s = _number(values.get("created_s"))
+    if kind not in get_args(MatchKind) or created_s is None:
+        return None
+    return FromCache(
+        kind=kind,
+        digest=_text(values.get("digest")),
+        created_s=created_s,
+        question=_text(values.get("question")),
+        similarity=_number(values.get("similarity")),
+        decision=_text(values.get("decision")),
     )
 
 

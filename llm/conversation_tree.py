@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from llm.errors import LLMError
-from llm.types import Finish, Message, SamplingParams
+from llm.types import Finish, FromCache, Message, SamplingParams
 
 TurnState = Literal["queued", "running", "ended"]
 TitleBy = Literal["question", "model", "person"]
@@ -54,6 +54,7 @@ class Receipt:
 
     Args:
         left_out: how many of the oldest questions weren't told the model any more.
+        cached: where the answer was taken from; None where the model gave it.
     """
 
     model: str
@@ -63,6 +64,7 @@ class Receipt:
     tokens_per_s: float | None = None
     left_out: int = 0
     reasoning_s: float | None = None
+    cached: FromCache | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from llm.context_fit import fit, shorten
 from llm.errors import ContextOverflowError, InternalError, LLMError, Reason, StalledError
 from llm.fault_log import log_fault
 from llm.served_values import whole_text
-from llm.types import Backend, CancelToken, Delta, Finish, GenerationRequest, Notice
+from llm.types import Backend, CancelToken, Delta, Finish, FromCache, GenerationRequest, Notice
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +54,7 @@ class Snapshot:
         notice: what goes on before the first text, where it is out of the ordinary.
         left_out: how many of the oldest questions didn't fit the model's window any more and were
             left out, with their answers.
+        cached: the answer is one that was given before; None where the model gives it.
     """
 
     version: int = 0
@@ -71,6 +72,7 @@ class Snapshot:
     server: str = ""
     notice: Reason | None = None
     left_out: int = 0
+    cached: FromCache | None = None
 
     @property
     def done(self) -> bool:
@@ -284,7 +286,12 @@ class GenerationJob:
                 return
             if notice.reason != self._state.notice:
                 self._noticed_s = self._clock()
-            self._publish(notice=notice.reason, server=notice.server, model=notice.model)
+            self._publish(
+                notice=notice.reason,
+                server=notice.server,
+                model=notice.model,
+                cached=notice.cached,
+            )
 
     def _append(self, delta: Delta) -> None:
         # Hundreds of times a second, so it only notes what came; who looks builds the snapshot.

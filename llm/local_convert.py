@@ -21,7 +21,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from llm import errors
+from llm.child_lines import end_with_the_app, say, say_error
 from llm.errors import DiskFullError, LLMError, NotAModelError, OutOfMemoryError, Reason
 from llm.local_conversions import part_of, sign
 from llm.local_errors import is_out_of_memory, load_error

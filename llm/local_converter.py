@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from llm.child_lines import environment, read_error, read_line
 from llm.errors import LLMError, ModelError, NotAModelError, OutOfMemoryError, Reason
 from llm.local_conversions import part_of
 from llm.types import CancelToken

@@ -7,7 +7,8 @@ import sys
 import threading
 from pathlib import Path
 
-from llm.local_errors import load_error
+from llm.child_lines import environment, read_error, read_line
+from llm.errors import HubDownloadError
 from llm.models import WEIGHTS
 from llm.types import CancelToken
 from llm.wheel_download import FetchStopped

@@ -21,11 +21,11 @@ def import_libraries() -> None:
         Exception: what the import of a library raises.
     """
     with _lock:
-        _wait_without_spinning()
+        wait_without_spinning()
         import llm.local_loader  # noqa: F401
 
 
-def _wait_without_spinning() -> None:
+def wait_without_spinning() -> None:
     """Let torch's CPU threads sleep while they wait for each other, unless the person chose.
 
     By default they spin. Beside a busy browser, or a second answer, they then burn the very time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llm.errors import LLMError, ModelError, Reason
+from llm.fault_log import log_fault
 from llm.local_libraries import import_libraries
+from llm.local_revision import revision_of
 from llm.local_source import Report, discard_if_damaged, obtain
 from llm.models import ModelKind, ModelSpec, resolve
 from llm.types import BackendPhase, CancelToken, GenerationRequest, Message, SamplingParams
@@ -90,6 +93,26 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
     for _ in generate(loaded, _WARM_UP, cancel):
         pass
     return loaded
+
+
+def _revision(spec: ModelSpec, folder: Path, options: LocalOptions) -> str:
+    """Empty where it can't be told: what is wrong with a file, loading it says better."""
+    try:
+        return revision_of(spec, folder, remote_code=options.trust_remote_code)
+    except OSError:
+        return ""
+
+
+def _fingerprint(
+    loaded: LoadedModel, spec: ModelSpec, revision: str, options: LocalOptions
+) -> LocalFingerprint | None:
+    from llm.local_fingerprint import fingerprint_of
+
+    try:
+        return fingerprint_of(loaded, spec, revision, options)
+    except Exception as error:  # noqa: BLE001 - models may lack anything; it answers all the same
+        log_fault(log, "What identifies the model couldn't be told", error)
+        return None
 
 
 def _import_quietly() -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
+from llm.cached_backend import CachedBackend
 from llm.errors import QueueFullError, ShuttingDownError, TooManyWaitingError
 from llm.fault_log import log_fault
 from llm.job import AnswerSink, GenerationJob
@@ -129,7 +130,7 @@ class JobRegistry:
                 raise ShuttingDownError
             if conversation_id in self._jobs:
                 return self._jobs[conversation_id]
-            line = self._lines.get(id(backend)) or _Line(backend)
+            line = self._lines.get(_key(backend)) or _Line(backend)
             if not admitted:
                 self._refuse_too_many(line, person)
             self._ensure_keeper()
@@ -145,10 +146,28 @@ class JobRegistry:
                 clock=self._clock,
             )
             self._jobs[conversation_id] = job
-            self._lines[id(backend)] = line
+            self._lines[_key(backend)] = line
             line.waiting.append(job)
         self._start_next(backend)
         return job
+
+    def answer_instead(self, job: GenerationJob, backend: Backend) -> bool:
+        """Have a job that waits be answered by another backend, which is at once asked.
+
+        Returns:
+            Whether it still waited.
+        """
+        with self._lock:
+            line = self._lines.get(_key(job.backend))
+            if line is None or job not in line.waiting:
+                return False
+            line.waiting.remove(job)
+            line.told.pop(job, None)
+            self._drop_if_empty(line)
+            job.backend = backend
+            self._lines.setdefault(_key(backend), _Line(backend)).waiting.append(job)
+        self._start_next(backend)
+        return True
 
     def get(self, conversation_id: Hashable) -> GenerationJob | None:
         """The conversation's job, if one is waiting or running."""
@@ -163,7 +182,7 @@ class JobRegistry:
         backend = job.backend
         ready_s, slots = _ready_s(backend), _slots(backend)
         with self._lock:
-            line = self._lines.get(id(backend))
+            line = self._lines.get(_key(backend))
             if line is None or job not in line.waiting:
                 return None
             order = self._order(line)
@@ -186,7 +205,7 @@ class JobRegistry:
     def waiting(self, backend: Backend) -> int:
         """How many questions stand in line for this backend."""
         with self._lock:
-            line = self._lines.get(id(backend))
+            line = self._lines.get(_key(backend))
             return len(line.waiting) if line is not None else 0
 
     def jobs(self) -> list[GenerationJob]:
@@ -232,7 +251,7 @@ class JobRegistry:
         end comes here again. Others leave it to that thread, which looks once more before it goes.
         """
         with self._lock:
-            line = self._lines.get(id(backend))
+            line = self._lines.get(_key(backend))
             if line is None or line.starting:
                 return
             line.starting = True
@@ -267,7 +286,7 @@ class JobRegistry:
         with self._lock:
             if self._jobs.get(job.conversation_id) is job:
                 del self._jobs[job.conversation_id]
-            line = self._lines.get(id(job.backend))
+            line = self._lines.get(_key(job.backend))
             ran = line is not None and job in line.running
             if line is not None:
                 line.told.pop(job, None)
@@ -325,6 +344,11 @@ class JobRegistry:
 
 def _asked(job: GenerationJob, running_s: float = 0.0) -> Asked:
     return Asked(job.request.params.max_tokens, running_s)
+
+
+def _key(backend: Backend) -> int:
+    """Whose line it is: what goes through the cache stands in its backend's."""
+    return id(backend.inner if isinstance(backend, CachedBackend) else backend)
 
 
 def _slots(backend: Backend) -> int:

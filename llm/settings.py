@@ -22,6 +22,7 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 from pydantic_settings import (
@@ -48,6 +49,7 @@ from llm.types import (
 )
 
 BackendName = Literal["local", "vllm", "scripted"]
+CacheMode = Literal["off", "exact", "similar"]
 
 _ADDRESS = r"^https?://\S+$"
 
@@ -328,6 +330,40 @@ class Settings(BaseSettings):
         description="The same of one person: who is signed in, else one browser.",
     )
 
+    cache: CacheMode = Field(
+        "exact",
+        description="The sidebar's answer cache at first: `off`, `exact` (the very same question), `similar` (also one that asks the same in other words).",
+    )
+    cache_shared: bool = Field(
+        False,
+        description="Whether all users are given each other's answers to first questions; else everybody's are their own.",
+    )
+    cache_random: bool = Field(
+        False,
+        description="Whether answers chosen at random (a temperature, and no seed) are given again at first; the sidebar has it, too.",
+    )
+    cache_ttl_h: float = Field(
+        24, gt=0, le=100_000, description="Hours for which an answer is given again."
+    )
+    cache_aging_ttl_h: float = Field(
+        1,
+        gt=0,
+        le=100_000,
+        description="The most for a question whose answer is soon another: about versions, prices, schedules, offices.",
+    )
+    cache_model_ttl_h: Annotated[dict[str, float], NoDecode] = Field(
+        {}, description='The same by model, as JSON: `{"Qwen2.5-1.5B-Instruct": 48}`.'
+    )
+    cache_max_chars: int = Field(
+        100_000, ge=1, le=10_000_000, description="A longer answer isn't kept for the next time."
+    )
+    cache_pieces_per_s: float | None = Field(
+        None,
+        gt=0,
+        le=10_000,
+        description="A typewriter's pace for an answer from the cache, pieces (about tokens) a second; empty shows it at once.",
+    )
+
     @field_validator("backends", "model_folders", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
@@ -356,13 +392,15 @@ class Settings(BaseSettings):
             raise WrongValueError(Reason("reason-redis-url"))
         return value
 
-    @field_validator("servers", "models", mode="before")
+    @field_validator("servers", "models", "cache_model_ttl_h", mode="before")
     @classmethod
-    def _from_json(cls, value: object) -> object:
+    def _from_json(cls, value: object, info: ValidationInfo) -> object:
         if not isinstance(value, str):
             return value
         try:
-            return json.loads(value) if value.strip() else ()
+            if not value.strip():
+                return cls.model_fields[info.field_name or ""].default
+            return json.loads(value)
         except ValueError:
             raise WrongValueError(Reason("reason-value-not-json")) from None
 
@@ -372,6 +410,13 @@ class Settings(BaseSettings):
         for name, times in Counter(server.name for server in value).items():
             if times > 1:
                 raise WrongValueError(Reason("reason-same-name", {"name": name}))
+        return value
+
+    @field_validator("cache_model_ttl_h")
+    @classmethod
+    def _some_time(cls, value: dict[str, float]) -> dict[str, float]:
+        if any(not 0 < hours <= 100_000 for hours in value.values()):
+            raise WrongValueError(Reason("reason-hours"))
         return value
 
     @field_validator("models")
@@ -413,6 +458,7 @@ class Settings(BaseSettings):
         "frequency_penalty",
         "scripts_file",
         "vllm_api_key",
+        "cache_pieces_per_s",
         mode="before",
     )
     @classmethod
@@ -487,6 +533,8 @@ def _shown(name: str, value: object) -> str:
     if name == "servers":
         assert isinstance(value, tuple)
         return ", ".join(f"{server.name} ({_bare(server.base_url)})" for server in value)
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False) if value else ""
     if name == "models":
         assert isinstance(value, tuple)
         return ", ".join(f"{model.called} ({model.model})" for model in value)

@@ -133,6 +133,46 @@ def _require(
         raise InvalidParameterError(parameter=name, value=value, low=low, high=high)
 
 
+MatchKind = Literal["exact", "similar"]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """How far an answer cache may go for one question.
+
+    Args:
+        owner: whose question it is; who that is decides whose answers may be given.
+        similar: whether the answer to a similar question will do.
+        random: whether an answer that was chosen at random, without a seed, may be given again.
+        fresh: the model is to be asked anyway; its answer takes the old one's place.
+    """
+
+    owner: str
+    similar: bool = False
+    random: bool = False
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FromCache:
+    """Where an answer was taken from.
+
+    Args:
+        digest: the cache's name for it.
+        question: what it was an answer to; empty for an exact match.
+        similarity: of the two questions, -1 to 1; None for an exact match.
+        created_s: when the model gave it, seconds since 1970.
+        decision: the cache's own record of having given it.
+    """
+
+    kind: MatchKind
+    digest: str
+    created_s: float
+    question: str = ""
+    similarity: float | None = None
+    decision: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """All that a backend needs to answer: the messages, oldest first, and the parameters.
@@ -143,6 +183,7 @@ class GenerationRequest:
         model: which of the backend's models is asked; empty leaves it to the backend.
         standing: it is a conversation between two questions, to be counted and not to be answered:
             its last answer is over.
+        cache: how far an answer cache may go; None keeps it out altogether.
     """
 
     messages: tuple[Message, ...]
@@ -150,6 +191,7 @@ class GenerationRequest:
     model: str = ""
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     standing: bool = False
+    cache: CacheUse | None = None
 
     @property
     def start_text(self) -> str | None:
@@ -183,11 +225,13 @@ class Notice:
             nothing out of the ordinary.
         server: who is asked, as settings call it.
         model: the model's name as a person would say it; empty while unknown.
+        cached: the answer is one that was given before.
     """
 
     reason: Reason | None = None
     server: str = ""
     model: str = ""
+    cached: FromCache | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,7 @@ class ProtocolServer:
         models: what `/v1/models` lists.
         models_handler: takes the place of that list.
         tokenize_handler: answers `/tokenize`, which is not there without it.
+        version_handler: answers `/version`, likewise.
         embeddings_handler: the same for `/v1/embeddings`.
         key: the bearer token that is wanted; None wants none.
 
@@ -218,6 +219,7 @@ class ProtocolServer:
         self.models: list[str] = [MODEL]
         self.models_handler: Handler | None = None
         self.tokenize_handler: Handler | None = None
+        self.version_handler: Handler | None = None
         self.embeddings_handler: Handler | None = None
         self.key: str | None = None
         self._rules: list[tuple[str, Handler]] = []
@@ -325,6 +327,8 @@ class ProtocolServer:
             return self.models_handler or refusing(200, listed)
         if exchange.path == "/tokenize" and self.tokenize_handler is not None:
             return self.tokenize_handler
+        if exchange.path == "/version" and self.version_handler is not None:
+            return self.version_handler
         if exchange.path == "/v1/embeddings" and self.embeddings_handler is not None:
             return self.embeddings_handler
         if exchange.path != "/v1/chat/completions":

@@ -38,7 +38,7 @@ def choices(name: str) -> tuple[str, ...]:
 
 def _default(name: str) -> str:
     value = Settings.model_fields[name].default
-    if name in ("data_dir", "database_url", "redis_url") or value in (None, "", ()):
+    if name in ("data_dir", "database_url", "redis_url") or value in (None, "", (), {}):
         return ""
     if isinstance(value, tuple):
         return f"`{','.join(value)}`"

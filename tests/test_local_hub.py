@@ -13,6 +13,7 @@ from llm.local_backend import LocalBackend
 from llm.local_hub import from_hub
 from llm.types import CancelToken
 from llm.wheel_download import FetchStopped
+from tests.fake_hub import FakeHub
 from tests.local_answers import TIMEOUT_S, ask, read
 
 pytest_plugins = "tests.local_fixtures"

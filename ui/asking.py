@@ -13,6 +13,7 @@ import streamlit as st
 from llm.conversation_tree import ConversationKey
 from llm.errors import LLMError
 from ui import resources
+from ui.cache_pick import cache_use
 from ui.conversation_id import person
 from ui.note import Refused, put_note
 from ui.sidebar import choices, leave_out
@@ -21,7 +22,10 @@ from ui.sidebar import choices, leave_out
 def ask(here: ConversationKey, question: str) -> None:
     """Ask; a refused question is put back into the field: it isn't a lost one."""
     chat = resources.chat()
-    if not _asked(here, lambda: chat.ask(here, question, person=person(), **choices())):
+    if not _asked(
+        here,
+        lambda: chat.ask(here, question, person=person(), cache=cache_use(), **choices()),
+    ):
         st.session_state.refused_question = question
 
 
@@ -34,7 +38,9 @@ def ask_again(here: ConversationKey, turn_id: str, question: str | None = None) 
     chat = resources.chat()
     return _asked(
         here,
-        lambda: chat.ask_again(here, turn_id, question=question, person=person(), **choices()),
+        lambda: chat.ask_again(
+            here, turn_id, question=question, person=person(), cache=cache_use(), **choices()
+        ),
     )
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 
 from llm.conversation_tree import Turn
-from llm.types import SamplingParams
+from llm.types import FromCache, SamplingParams
 from ui.language import say
+
+SHOWN_QUESTION_CHARS = 120
+"""Of a similar question, beside the answer that it had."""
 
 
 def receipt_line(turn: Turn, before: Turn | None = None) -> str:
@@ -18,11 +21,13 @@ def receipt_line(turn: Turn, before: Turn | None = None) -> str:
     receipt = turn.receipt
     if receipt is None:
         return ""
+    cut = receipt.finish.reason != "stop"
     kind = turn.backend.partition("/")[0]  # none where the conversation was imported
     parts = [
         *([receipt.model or say(f"backend-{kind}")] if receipt.model or kind else []),
         *([receipt.server] if receipt.server else []),
-        say(f"finish-{receipt.finish.reason}"),
+        *(_from_cache(turn, receipt.cached) if receipt.cached else ()),
+        *([say(f"finish-{receipt.finish.reason}")] if not receipt.cached or cut else []),
     ]
     if receipt.finish.usage.completion_tokens is not None:
         parts.append(say("receipt-tokens", tokens=receipt.finish.usage.completion_tokens))
@@ -35,6 +40,25 @@ def receipt_line(turn: Turn, before: Turn | None = None) -> str:
     if before is not None:
         parts += _changed(turn, before)
     return " · ".join(parts)
+
+
+def _from_cache(turn: Turn, cached: FromCache) -> list[str]:
+    """Where it was taken from, and how old it was when it was given."""
+    told = say(f"receipt-cached-{cached.kind}", question=_short(cached.question))
+    return [told, age(turn.created_s - cached.created_s if turn.created_s else 0.0)]
+
+
+def age(seconds: float) -> str:
+    """How old an answer is, in the largest unit that it has one of."""
+    for unit, length_s in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= length_s:
+            return say(f"receipt-age-{unit}", count=int(seconds // length_s))
+    return say("receipt-age-new")
+
+
+def _short(question: str) -> str:
+    line = " ".join(question.split())
+    return line if len(line) <= SHOWN_QUESTION_CHARS else line[:SHOWN_QUESTION_CHARS] + "…"
 
 
 def _changed(turn: Turn, before: Turn) -> list[str]:

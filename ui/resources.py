@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 
+from llm.answer_cache import AnswerCache
+from llm.cache_rules import CacheRules
 from llm.chat import Chat
 from llm.context_meter import ContextMeter
 from llm.conversations import ConversationStore
@@ -146,6 +148,26 @@ def database() -> ConversationDatabase:
 
 
 @st.cache_resource(show_spinner=False)
+def cache() -> AnswerCache:
+    """Answers that are given again."""
+    from llm.cache_stores import open_store
+    from llm.embedding import EmbeddingModel
+    from llm.similar_answers import SimilarAnswers
+
+    told = settings()
+    model = EmbeddingModel.from_settings(told)
+    made = AnswerCache(
+        partial(open_store, told),
+        CacheRules.from_settings(told),
+        (lambda guard: SimilarAnswers(guard, model)) if model is not None else None,
+    )
+    if model is not None:
+        _to_close.append(model.close)
+    _to_close.append(made.close)
+    return made
+
+
+@st.cache_resource(show_spinner=False)
 def chat() -> Chat:
     """All conversations, and the answers of this process."""
     store = ConversationStore(database())
@@ -156,6 +178,7 @@ def chat() -> Chat:
         backends(),
         max_question_chars=told.max_question_chars,
         max_answer_tokens=told.max_answer_tokens,
+        cache=cache(),
     )
     _to_close.append(made.close)
     return made

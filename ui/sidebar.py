@@ -27,6 +27,7 @@ from ui import resources
 from ui.account import draw_account
 from ui.at_rest import Seen, look_at_rest, look_meanwhile
 from ui.backend_status import StatusPlace, short_status
+from ui.cache_pick import draw_cache_pick, set_cache_defaults
 from ui.callback import callback
 from ui.conversation_list import draw_conversation_list
 from ui.language import KEY as LANGUAGE_KEY
@@ -110,6 +111,7 @@ def set_defaults(settings: Settings, here: ConversationKey) -> None:
     state = st.session_state
     state.setdefault(LANGUAGE_KEY, first_language(settings.language))
     state.setdefault("backend", settings.backends[0])
+    set_cache_defaults(settings)
     # What the controls hold at first is an argument of theirs too, for the browser: what is set in
     # the state alone doesn't reach it where the run that sets it is ended before it draws them.
     state.setdefault("first", {"language": state[LANGUAGE_KEY], "backend": state.backend})
@@ -293,6 +295,7 @@ def draw_sidebar(
         )
         with st.expander(say("sidebar-more")):
             _more_parameters()
+        draw_cache_pick()
         _clear_history(here)
         st.radio(
             "Language / 语言",

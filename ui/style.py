@@ -86,6 +86,11 @@ _CSS = """
 .st-key-export { position: absolute; top: 0.75rem; right: 0; width: auto; z-index: 1; opacity: 0.8; }
 .st-key-clipboard { position: absolute; height: 0; overflow: hidden; }
 .steady-question { white-space: pre-wrap; overflow-wrap: anywhere; }
+.steady-cache-question, .steady-cache-opening { overflow: hidden; text-overflow: ellipsis;
+  white-space: nowrap; }
+.steady-cache-question { font-weight: 600; }
+.steady-cache-opening { opacity: 0.75; }
+.st-key-cache_figures [data-testid="stMetricValue"] { font-size: 1.5rem; }
 [data-testid="stMarkdownContainer"] table { display: block; overflow-x: auto; max-width: 100%; }
 .steady-context { display: flex; align-items: center; gap: 0.5rem; font-size: 0.75rem; opacity: 0.65; }
 .steady-context span { flex: none; width: 4rem; height: 3px; border-radius: 2px;

@@ -12,6 +12,7 @@ from llm.conversation_tree import ConversationKey, Turn
 from llm.plain_markdown import plain
 from ui import resources
 from ui.answer_view import AnswerView, finished_blocks
+from ui.cache_doubts import draw_cache_doubts
 from ui.callback import callback
 from ui.language import say, say_error
 from ui.question_edit import draw_question_edit, is_edited
@@ -98,6 +99,8 @@ def draw_answer(
         elif turn.state == "ended":
             st.caption(receipt)
         if turn.state == "ended":
+            if turn.receipt is not None and turn.receipt.cached is not None:
+                draw_cache_doubts(here, turn, turn.receipt.cached)
             draw_menu(here, turn)
     return view, reasoning, status
 

@@ -83,6 +83,7 @@ reason-text = it must be text
 reason-empty = it must not be empty
 reason-missing = it is missing
 reason-value-not-json = it isn’t valid JSON
+reason-hours = hours are more than 0 and at most 100,000
 reason-same-name = the name “{ $name }” is there twice
 reason-too-long = it must have at most { $limit } characters
 reason-list = it must be a list
@@ -188,6 +189,7 @@ notice-reading = Reading the question … { $seconds } s of up to about { $about
 notice-reading-part = Reading the question … { $percent } %
 notice-busy = { $server } is busy; asking again in { $left } s (try { $try })
 notice-away = { $why } Your question waits for it … { $seconds } s. Stop ends the waiting.
+notice-joined = The same question is being answered already: here comes that answer … { $seconds } s
 notice-next = { $server } isn’t there ({ $why }) Asking { $next } … { $seconds } s
 reasoning-thinking = Thinking …
 reasoning-seconds = { $seconds } s
@@ -339,6 +341,114 @@ clear-question = { $turns ->
    *[other] Delete this conversation’s { $turns } questions and answers?
 }
 clear-yes = Delete
+
+## The answer cache
+cache-label = Answer cache: { $mode }
+cache-mode = Give answers again
+cache-mode-off = off
+cache-mode-off-help = The model is always asked.
+cache-mode-exact = exact
+cache-mode-exact-help = The very same question, with the same model and settings, is answered at once.
+cache-mode-similar = exact and similar
+cache-mode-similar-help = Also a question that asks the same in other words. Where in doubt, the model is asked.
+cache-fresh = Fresh answer
+cache-fresh-help = The next question goes to the model, and its answer takes the kept one’s place.
+cache-random = Also answers chosen at random
+cache-random-help = Above a temperature of 0 and without a seed the model would answer otherwise each time. Switch this on to have the kept answer all the same.
+cache-in-trouble = The cache can’t be used at the moment: every question goes to the model.
+cache-ask-anyway = Ask the model anyway
+cache-wrong = Wrong match
+cache-wrong-help = Your question isn’t that one: the match is forgotten, near it more likeness will be wanted, and the model is asked.
+page-cache = Answer cache
+cache-explain = Answers that finished by themselves are kept, and given again to the very same question, or one that asks the same in other words, where the sidebar says so. Nothing is given to anybody else unless this installation shares answers.
+cache-report = What it did
+cache-no-questions = No question was asked yet since the cache was emptied.
+cache-share = { NUMBER($share, style: "percent", maximumFractionDigits: 0) }
+cache-exact = exact
+cache-exact-help = { $count ->
+    [one] One question was the very same as one before.
+   *[other] { $count } questions were the very same as ones before.
+}
+cache-similar = similar
+cache-similar-help = { $count ->
+    [one] One question asked the same as another in other words.
+   *[other] { $count } questions asked the same as others in other words.
+}
+cache-missed = not there
+cache-missed-help = { $count ->
+    [one] One question was answered by the model, and its answer kept if it could be.
+   *[other] { $count } questions were answered by the model, and their answers kept if they could be.
+}
+cache-refused = not cached
+cache-refused-help = { $count ->
+    [one] For one question the cache isn’t used at all: see below why.
+   *[other] For { $count } questions the cache isn’t used at all: see below why.
+}
+cache-saved = { $questions ->
+    [one] One question
+   *[other] { $questions } questions
+}; { NUMBER($tokens) } tokens and { NUMBER($seconds) } s of generating saved.
+cache-reasons = Not cached: { $reasons }
+cache-reason-count = { $reason } ({ $count })
+cache-reason-random = chosen at random, without a seed
+cache-reason-now = about now
+cache-reason-creative = something new was asked for
+cache-reason-personal = personal
+cache-reason-long = too long
+cache-reason-empty = empty
+cache-near = Nearly given
+cache-near-explain = These looked alike, and were refused in doubt: the model was asked. What you say of them is kept in the log for tuning.
+cache-near-why = likeness { NUMBER($similarity, minimumFractionDigits: 2, maximumFractionDigits: 2) }
+cache-same = Same question
+cache-different = Not the same
+cache-entries = What it holds
+cache-empty = Nothing yet.
+cache-totals = { $entries ->
+    [0] No answers
+    [one] One answer
+   *[other] { NUMBER($entries) } answers
+}, { $size }
+cache-size = { NUMBER($size, maximumFractionDigits: 0) } KB
+cache-hits = { $count ->
+    [0] not given yet
+    [one] given once
+   *[other] given { $count } times
+}
+cache-forget = Forget
+cache-more = Show more
+cache-clear = Empty it
+cache-clear-model = Answers of
+cache-any-model = any model
+cache-clear-age = Older than
+cache-age-any = of any age
+cache-age-hour = an hour
+cache-age-day = a day
+cache-age-week = a week
+cache-clear-button = Forget answers
+cache-clear-question = Forget the answers chosen above?
+cache-clear-all-question = Forget all answers, and the log?
+cache-cleared = { $count ->
+    [0] There was nothing to forget.
+    [one] One answer was forgotten.
+   *[other] { NUMBER($count) } answers were forgotten.
+}
+cache-export = Decision log
+cache-export-help = One line of JSON for each decision: what was asked, what it was compared with, what was decided and why.
+receipt-cached-exact = from the cache, exact
+receipt-cached-similar = from the cache, similar to: “{ $question }”
+receipt-age-new = just now
+receipt-age-minutes = { $count ->
+    [one] { $count } minute old
+   *[other] { $count } minutes old
+}
+receipt-age-hours = { $count ->
+    [one] { $count } hour old
+   *[other] { $count } hours old
+}
+receipt-age-days = { $count ->
+    [one] { $count } day old
+   *[other] { $count } days old
+}
 
 ## Signing in
 sign-in-explain = Sign in to see your conversations.

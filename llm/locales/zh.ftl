@@ -77,6 +77,7 @@ reason-text = 必须是文本
 reason-empty = 不能为空
 reason-missing = 缺少这一项
 reason-value-not-json = 不是有效的 JSON
+reason-hours = 小时数须大于 0，且不超过 100,000
 reason-same-name = 名称“{ $name }”重复出现
 reason-too-long = 最多 { $limit } 个字符
 reason-list = 必须是列表
@@ -169,6 +170,7 @@ notice-reading = 正在阅读问题……{ $seconds } 秒（最多约 { $about }
 notice-reading-part = 正在阅读问题……{ $percent }%
 notice-busy = { $server } 正忙，{ $left } 秒后再次请求（第 { $try } 次）
 notice-away = { $why }您的问题正在等待服务器……{ $seconds } 秒。按“停止”可结束等待。
+notice-joined = 同一个问题正在回答，马上显示该回答…… { $seconds } 秒
 notice-next = { $server } 不可用（{ $why }）正在请求 { $next }……{ $seconds } 秒
 reasoning-thinking = 正在思考……
 reasoning-seconds = { $seconds } 秒
@@ -299,6 +301,84 @@ sidebar-left-out-help = 用于不接受该参数的服务器，此时由服务�
 sidebar-clear = 清空历史
 clear-question = 确定删除此对话的 { $turns } 组问答吗？
 clear-yes = 删除
+
+## 回答缓存
+cache-label = 回答缓存：{ $mode }
+cache-mode = 重复使用回答
+cache-mode-off = 关闭
+cache-mode-off-help = 每次都询问模型。
+cache-mode-exact = 完全相同
+cache-mode-exact-help = 同一模型、同一设置下完全相同的问题，立即给出已有的回答。
+cache-mode-similar = 完全相同与相似
+cache-mode-similar-help = 换一种说法问同一件事也算。有疑问时一律询问模型。
+cache-fresh = 重新回答
+cache-fresh-help = 下一个问题交给模型，新的回答会取代已保存的回答。
+cache-random = 也使用随机生成的回答
+cache-random-help = 温度高于 0 且没有随机种子时，模型每次的回答都会不同。打开后仍使用已保存的回答。
+cache-in-trouble = 缓存暂时无法使用：所有问题都交给模型。
+cache-ask-anyway = 仍然询问模型
+cache-wrong = 匹配错误
+cache-wrong-help = 您的问题并不是那个问题：这一匹配会被移除，与它相近的问题今后需要更高的相似度，并立即询问模型。
+page-cache = 回答缓存
+cache-explain = 自行完成的回答会被保存，再次遇到完全相同的问题时直接给出；侧边栏允许时，换一种说法问同一件事也算。除非本站设为共享回答，否则不会给其他人。
+cache-report = 使用情况
+cache-no-questions = 自清空缓存以来还没有提过问题。
+cache-share = { NUMBER($share, style: "percent", maximumFractionDigits: 0) }
+cache-exact = 完全相同
+cache-exact-help = { $count } 个问题与以前的完全相同。
+cache-similar = 相似
+cache-similar-help = { $count } 个问题换了说法，问的是同一件事。
+cache-missed = 未命中
+cache-missed-help = { $count } 个问题由模型回答，可保存的回答已保存。
+cache-refused = 不缓存
+cache-refused-help = { $count } 个问题完全不使用缓存，原因见下。
+cache-saved = { NUMBER($questions) } 个问题；节省 { NUMBER($tokens) } 个词元和 { NUMBER($seconds) } 秒生成时间。
+cache-reasons = 不缓存的原因：{ $reasons }
+cache-reason-count = { $reason }（{ $count }）
+cache-reason-random = 随机生成，没有种子
+cache-reason-now = 关于当下
+cache-reason-creative = 要求新的内容
+cache-reason-personal = 涉及个人
+cache-reason-long = 过长
+cache-reason-empty = 为空
+cache-near = 险些命中
+cache-near-explain = 这些问题看上去相近，因有疑问未予采用，而是询问了模型。您的判断会记入日志，供调整使用。
+cache-near-why = 相似度 { NUMBER($similarity, minimumFractionDigits: 2, maximumFractionDigits: 2) }
+cache-same = 是同一问题
+cache-different = 不是同一问题
+cache-entries = 已保存的回答
+cache-empty = 还没有。
+cache-totals = { NUMBER($entries) } 个回答，{ $size }
+cache-size = { NUMBER($size, maximumFractionDigits: 0) } KB
+cache-hits = { $count ->
+    [0] 尚未使用
+   *[other] 已使用 { $count } 次
+}
+cache-forget = 移除
+cache-more = 显示更多
+cache-clear = 清空
+cache-clear-model = 模型
+cache-any-model = 任意模型
+cache-clear-age = 早于
+cache-age-any = 不限时间
+cache-age-hour = 一小时
+cache-age-day = 一天
+cache-age-week = 一周
+cache-clear-button = 移除回答
+cache-clear-question = 移除以上所选的回答？
+cache-clear-all-question = 移除所有回答和日志？
+cache-cleared = { $count ->
+    [0] 没有可移除的回答。
+   *[other] 已移除 { NUMBER($count) } 个回答。
+}
+cache-export = 决策日志
+cache-export-help = 每个决策一行 JSON：问了什么、与什么比较、如何决定以及原因。
+receipt-cached-exact = 来自缓存，完全相同
+receipt-cached-similar = 来自缓存，相似问题：“{ $question }”
+receipt-age-new = 刚刚
+receipt-age-minutes = { $count } 分钟前
+receipt-age-hours = { $count } 小时前
+receipt-age-days = { $count } 天前
 
 ## Signing in
 sign-in-explain = 登录后即可查看你的对话。

@@ -1,0 +1,107 @@
+"""What an answer cache holds and did, as one person may see it, and its emptying."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from llm.cache_guard import CacheGuard
+from llm.cache_key import person_scope
+from llm.cache_types import SHARED, AnswerStore, CacheEntry, CacheTotals, Decision
+from llm.cache_writer import CacheWriter
+
+T = TypeVar("T")
+
+LOOK_LIMIT_S = 2.0
+"""How long a page about the cache waits for it."""
+
+
+class CacheContents:
+    """The contents, by owner.
+
+    Args:
+        shared: whether the shared answers are everybody's to see, and to forget.
+        clock: seconds since 1970.
+
+    Thread-safety: every method may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        guard: CacheGuard,
+        writer: CacheWriter,
+        *,
+        shared: bool,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._guard = guard
+        self._writer = writer
+        self._shared = shared
+        self._clock = clock
+
+    def entries(self, owner: str, limit: int) -> list[CacheEntry]:
+        """What may be given to this person, last used first.
+
+        Raises:
+            CacheStoreError: as the next four.
+        """
+        now_s = self._clock()
+        found = self._each(owner, lambda store, scope: store.entries(scope, now_s, limit))
+        listed = [entry for entries in found for entry in entries]
+        return sorted(listed, key=lambda entry: -entry.used_s)[:limit]
+
+    def totals(self, owner: str) -> CacheTotals:
+        """How much that is."""
+        now_s = self._clock()
+        totals = self._each(owner, lambda store, scope: store.totals(scope, now_s))
+        return CacheTotals(sum(each.entries for each in totals), sum(each.size for each in totals))
+
+    def decisions(self, owner: str) -> Sequence[Decision]:
+        """What was decided for this person, newest first."""
+        self._writer.flush(LOOK_LIMIT_S)
+        return self._look(lambda store: store.decisions(person_scope(owner)))
+
+    def forget(self, owner: str, digest: str) -> None:
+        """Forget one answer."""
+        self._each(owner, lambda store, scope: store.delete(digest, scope))
+
+    def clear(self, owner: str, *, model: str | None = None, before_s: float | None = None) -> int:
+        """Forget this person's answers and, where answers are shared, the shared ones.
+
+        Args:
+            model: only that model's.
+            before_s: only those made before then, seconds since 1970.
+
+        Returns:
+            How many there were.
+        """
+        self._writer.flush(LOOK_LIMIT_S)  # or what is being written would come after
+        return sum(
+            self._each(
+                owner,
+                lambda store, scope: store.clear(scope, model=model, before_s=before_s),
+            )
+        )
+
+    def judge(self, owner: str, decision_id: str, *, same: bool) -> None:
+        """Note what this person says of two questions.
+
+        Raises:
+            CacheStoreError: it couldn't be noted.
+        """
+        self._look(lambda store: store.judge(decision_id, person_scope(owner), same))
+
+    def scopes(self, owner: str) -> tuple[str, ...]:
+        """Whose answers may be given to this person: their own, and the shared ones if any."""
+        mine = person_scope(owner)
+        return (mine, SHARED) if self._shared else (mine,)
+
+    def _each(self, owner: str, what: Callable[[AnswerStore, str], T]) -> list[T]:
+        def of(scope: str) -> T:
+            return self._look(lambda store: what(store, scope))
+
+        return [of(scope) for scope in self.scopes(owner)]
+
+    def _look(self, what: Callable[[AnswerStore], T]) -> T:
+        return self._guard.ask(what, LOOK_LIMIT_S)

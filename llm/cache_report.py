@@ -1,0 +1,61 @@
+"""What a cache's decisions come to, and the same as a file for tuning."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from llm.cache_types import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class CacheReport:
+    """What became of the questions.
+
+    Args:
+        questions: how many there were; a near match that was refused is a miss among them.
+        reasons: why they weren't served, most often first, with their number.
+        saved_tokens: tokens that no model had to decode.
+        saved_s: seconds in which they once were.
+    """
+
+    questions: int
+    exact: int
+    similar: int
+    missed: int
+    refused: int
+    reasons: Mapping[str, int]
+    saved_tokens: int
+    saved_s: float
+
+    def share(self, count: int) -> float:
+        """Of all questions, 0 to 1."""
+        return count / self.questions if self.questions else 0.0
+
+
+def report(decisions: Sequence[Decision]) -> CacheReport:
+    """Count them."""
+    kinds = Counter(decision.kind for decision in decisions)
+    reasons = Counter(d.reason for d in decisions if d.kind == "refused")
+    return CacheReport(
+        questions=kinds["exact"] + kinds["similar"] + kinds["miss"] + kinds["refused"],
+        exact=kinds["exact"],
+        similar=kinds["similar"],
+        missed=kinds["miss"],
+        refused=kinds["refused"],
+        reasons=dict(reasons.most_common()),
+        saved_tokens=sum(decision.saved_tokens for decision in decisions),
+        saved_s=sum(decision.saved_s for decision in decisions),
+    )
+
+
+def log_file(decisions: Sequence[Decision]) -> bytes:
+    """One decision a line as JSON, newest first; whose they are isn't in it."""
+    lines = []
+    for decision in decisions:
+        values = asdict(decision)
+        del values["scope"]
+        lines.append(json.dumps(values, ensure_ascii=False))
+    return "".join(f"{line}\n" for line in lines).encode()

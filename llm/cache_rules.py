@@ -1,0 +1,46 @@
+"""What a deployment lets its answer cache do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from llm.cache_ttl import CacheTtl
+from llm.types import SamplingParams
+
+if TYPE_CHECKING:
+    from llm.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRules:
+    """What a deployment allows.
+
+    Args:
+        shared: whether all users may be given each other's answers to first questions.
+        max_chars: a longer answer isn't kept.
+        pieces_per_s: a typewriter's pace; None says a stored answer at once.
+    """
+
+    shared: bool = False
+    ttl: CacheTtl = field(default_factory=CacheTtl)
+    max_chars: int = 100_000
+    pieces_per_s: float | None = None
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> CacheRules:
+        """As this installation is set up."""
+        return cls(
+            shared=settings.cache_shared,
+            ttl=CacheTtl.from_settings(settings),
+            max_chars=settings.cache_max_chars,
+            pieces_per_s=settings.cache_pieces_per_s,
+        )
+
+
+def is_random(params: SamplingParams) -> bool:
+    """Whether the same question is expected to be answered otherwise each time.
+
+    A temperature that is left out may be anything.
+    """
+    return params.seed is None and params.temperature != 0 and params.top_k != 1

@@ -1,0 +1,171 @@
+"""One generation for several people who ask the same at the same moment.
+
+The first is answered as ever; the others follow that answer. Each may stop for themselves: where
+the first one's ends before it is whole, who follows has the model go on from there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import replace
+
+from llm.errors import Reason
+from llm.job import GenerationJob, Snapshot
+from llm.types import (
+    Backend,
+    BackendStatus,
+    CancelToken,
+    Delta,
+    Fingerprint,
+    Finish,
+    GenerationRequest,
+    Message,
+    Notice,
+)
+
+LOOK_S = 0.1
+"""How soon a follower notices that it was stopped."""
+BEGIN_S = 5.0
+"""How long the first may take from being routed to being in line."""
+
+AskAlone = Callable[[GenerationRequest, str], GenerationJob]
+"""Has the model asked on the follower's own account, from the text so far on."""
+
+
+class UnderWay:
+    """An answer that others may follow.
+
+    Thread-safety: every method may be called from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._known = threading.Event()
+        self._job: GenerationJob | None = None
+
+    def is_answered_by(self, job: GenerationJob | None) -> None:
+        """Say which job gives it; None where it came to nothing."""
+        self._job = job
+        self._known.set()
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing to follow any more."""
+        return self._known.is_set() and (self._job is None or self._job.snapshot().done)
+
+    def job(self) -> GenerationJob | None:
+        """The job, once it is known; None where there is none."""
+        self._known.wait(BEGIN_S)
+        return self._job
+
+
+class JoinedAnswer:
+    """A backend for one question: it says what another's answer says, as that is said."""
+
+    slots = 1
+
+    def __init__(self, backend: Backend, under_way: UnderWay, ask_alone: AskAlone) -> None:
+        self._backend = backend
+        self._under_way = under_way
+        self._ask_alone = ask_alone
+
+    @property
+    def name(self) -> str:
+        return self._backend.name
+
+    def status(self) -> BackendStatus:
+        return self._backend.status()
+
+    def prepare(self) -> None:
+        self._backend.prepare()
+
+    def fingerprint(self, request: GenerationRequest) -> Fingerprint | None:
+        return self._backend.fingerprint(request)
+
+    def window_tokens(self, request: GenerationRequest) -> int | None:
+        return None  # the first one's request was fitted
+
+    def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        return None
+
+    def stream(
+        self, request: GenerationRequest, cancel: CancelToken
+    ) -> Generator[Delta | Notice | Finish]:
+        """The other's answer; where that isn't finished, the model's own from there on.
+
+        Raises:
+            LLMError: the model's own failed.
+        """
+        news = _News()
+        yield Notice(Reason("notice-joined"))
+        first = self._under_way.job()
+        if first is not None:
+            end = yield from self._follow(first, news, cancel)
+            if end is None:
+                yield Finish("abort")
+                return
+            if end.finish is not None and end.finish.reason in ("stop", "length"):
+                yield end.finish
+                return
+        own = self._ask_alone(_from_there_on(request, news.text), news.text)
+        try:
+            end = yield from self._follow(own, news, cancel)
+        finally:
+            own.cancel()
+        if end is None:
+            yield Finish("abort")
+            return
+        if end.error is not None:
+            raise end.error
+        yield end.finish or Finish("abort")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    @staticmethod
+    def _follow(
+        job: GenerationJob, news: _News, cancel: CancelToken
+    ) -> Generator[Delta | Notice | Finish, None, Snapshot | None]:
+        """What a job says, to its end; None where the follower was stopped before."""
+        version = -1
+        while not cancel.cancelled:
+            snapshot = job.wait(version, LOOK_S)
+            if snapshot.version != version:
+                version = snapshot.version
+                yield from news.of(snapshot)
+            if snapshot.done:
+                return snapshot
+        return None
+
+
+class _News:
+    """What a snapshot has that those before it hadn't."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._reasoning = ""
+        self._notice: Notice | None = None
+
+    def of(self, snapshot: Snapshot) -> Generator[Delta | Notice | Finish]:
+        notice = Notice(snapshot.notice, snapshot.server, snapshot.model)
+        said = snapshot.text or snapshot.reasoning
+        if not said and notice != Notice() and notice != self._notice:
+            self._notice = notice
+            yield notice
+        if not snapshot.text.startswith(self.text):
+            # It turned out to be reasoning.
+            yield Delta("", "recast")
+            self._reasoning, self.text = self._reasoning + self.text, ""
+        if len(snapshot.reasoning) > len(self._reasoning):
+            yield Delta(snapshot.reasoning[len(self._reasoning) :], "reasoning")
+            self._reasoning = snapshot.reasoning
+        if len(snapshot.text) > len(self.text):
+            yield Delta(snapshot.text[len(self.text) :])
+            self.text = snapshot.text
+
+
+def _from_there_on(request: GenerationRequest, text: str) -> GenerationRequest:
+    alone = replace(request, cache=None)
+    if not text:
+        return alone
+    return replace(alone, messages=(*request.messages, Message("assistant", text)))

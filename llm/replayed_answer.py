@@ -1,0 +1,84 @@
+"""A stored answer, said again as a model would: so that nobody downstream needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from llm.cache_types import CachedAnswer
+from llm.types import (
+    BackendStatus,
+    CancelToken,
+    Delta,
+    Fingerprint,
+    Finish,
+    FromCache,
+    GenerationRequest,
+    Notice,
+)
+
+
+class ReplayedAnswer:
+    """A backend for one question: it says one stored answer.
+
+    Being one of its own, it has a line of its own: nobody waits for it.
+
+    Args:
+        name: the kind of the backend that gave the answer.
+        told: where it was taken from.
+        pieces_per_s: a typewriter's pace; None says all at once.
+    """
+
+    slots = 1
+
+    def __init__(
+        self,
+        name: str,
+        answer: CachedAnswer,
+        told: FromCache,
+        *,
+        pieces_per_s: float | None = None,
+    ) -> None:
+        self.name = name
+        self._answer = answer
+        self._told = told
+        self._pieces_per_s = pieces_per_s
+
+    def status(self) -> BackendStatus:
+        return BackendStatus("ready", self._answer.model)
+
+    def prepare(self) -> None:
+        """Nothing is to be got ready."""
+
+    def fingerprint(self, request: GenerationRequest) -> Fingerprint | None:
+        return None
+
+    def window_tokens(self, request: GenerationRequest) -> int | None:
+        return None
+
+    def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
+        return None
+
+    def stream(
+        self, request: GenerationRequest, cancel: CancelToken
+    ) -> Generator[Delta | Notice | Finish]:
+        return replay(self._answer, self._told, cancel, pieces_per_s=self._pieces_per_s)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def replay(
+    answer: CachedAnswer,
+    told: FromCache,
+    cancel: CancelToken,
+    *,
+    pieces_per_s: float | None = None,
+) -> Generator[Delta | Notice | Finish]:
+    """The stream of a stored answer; `cancel` ends it as it would a model's."""
+    yield Notice(server=answer.server, model=answer.model, cached=told)
+    for piece in answer.pieces:
+        if cancel.cancelled or (pieces_per_s is not None and cancel.wait(1 / pieces_per_s)):
+            yield Finish("abort")
+            return
+        yield piece
+    yield Finish("stop", answer.usage)

@@ -1,0 +1,95 @@
+"""Looks for an answer to a question that asks the same in other words.
+
+An embedding proposes and a rule decides (`same_question`): likeness alone can't tell a question
+from its opposite. What was called a wrong match makes its neighbourhood stricter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llm.cache_guard import CacheGuard
+from llm.cache_types import CachedAnswer, CacheKey, Candidate
+from llm.embedding import EmbeddingModel
+from llm.same_question import same_question
+from llm.similar import best
+
+THRESHOLD = 0.7
+"""Less alike isn't looked at. Low: what decides is the rule, and the rule refuses on doubt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A kept answer to a question that asks the same."""
+
+    answer: CachedAnswer
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """A question that is much alike, and for which the rule saw a difference."""
+
+    other: Candidate
+    similarity: float
+    reason: str
+
+
+class SimilarAnswers:
+    """Searches a store by likeness.
+
+    Args:
+        guard: asks the store.
+        model: makes vectors; it gets ready in the background, from the first question on that
+            wants it, and until then nothing is found.
+        threshold: less alike isn't looked at, -1 to 1.
+
+    Thread-safety: every method may be called from any thread.
+    """
+
+    def __init__(
+        self, guard: CacheGuard, model: EmbeddingModel, threshold: float = THRESHOLD
+    ) -> None:
+        self._guard = guard
+        self._model = model
+        self._threshold = threshold
+
+    def vector(self, question: str) -> tuple[bytes, str] | None:
+        """The question's vector, and which model made it; None where none that reads it is ready.
+
+        Raises:
+            LLMError: the model failed.
+        """
+        embedder = self._model.ready()
+        if embedder is None or not embedder.reads(question):
+            return None
+        return embedder.embed([question])[0].tobytes(), embedder.name
+
+    def search(self, key: CacheKey, question: str, now_s: float) -> Match | NearMiss | None:
+        """The answer to the likest question that asks the same; else the likest that doesn't.
+
+        Raises:
+            CacheStoreError: the store failed.
+            LLMError: the model failed.
+        """
+        embedder = self._model.ready()
+        if embedder is None or not embedder.reads(question):
+            return None
+        candidates = self._guard.ask(
+            lambda store: store.candidates(key.partition, key.scope, now_s)
+        )
+        if not candidates:
+            return None
+        rejections = self._guard.ask(lambda store: store.rejections(key.partition, key.scope))
+        vector = embedder.embed([question])[0]
+        near = None
+        for each in best(vector, embedder.name, candidates, rejections, self._threshold):
+            verdict = same_question(each.candidate.question, question)
+            if not verdict.same:
+                near = near or NearMiss(each.candidate, each.similarity, verdict.reason)
+            elif (answer := self._answer(each.candidate.digest, key, now_s)) is not None:
+                return Match(answer, each.similarity)
+        return near
+
+    def _answer(self, digest: str, key: CacheKey, now_s: float) -> CachedAnswer | None:
+        return self._guard.ask(lambda store: store.get(digest, key.scope, now_s))

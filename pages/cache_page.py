@@ -1,0 +1,217 @@
+"""The answer cache: what it holds, what it did and why, and how to empty it."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import streamlit as st
+
+from llm.cache_report import CacheReport, log_file, report
+from llm.cache_types import CacheEntry, CacheStoreError, Decision
+from llm.types import Backend
+from ui import resources
+from ui.backend_status import StatusPlace, watch
+from ui.callback import callback
+from ui.language import say
+from ui.owner import owner
+from ui.receipt_line import age
+
+SHOWN = 20
+NEAR_SHOWN = 10
+OPENING_CHARS = 160
+
+_SHOWN, _MODEL, _AGE, _CLEARED = "cache_shown", "cache_clear_model", "cache_clear_age", "cleared"
+_AGES = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0}
+
+
+def draw(backend: Backend, backend_status: StatusPlace) -> None:
+    """Draw the page."""
+    st.title(say("page-cache"))
+    st.caption(say("cache-explain"))
+    contents, mine = resources.cache().contents, owner()
+    st.session_state.setdefault(_SHOWN, SHOWN)
+    try:
+        decisions = contents.decisions(mine)
+        totals = contents.totals(mine)
+        entries = contents.entries(mine, st.session_state[_SHOWN] + 1)
+    except CacheStoreError:
+        st.warning(say("cache-in-trouble"), icon=":material/bolt:")
+    else:
+        _draw_report(report(decisions))
+        _draw_near([each for each in decisions if each.kind == "near" and each.judged is None])
+        st.subheader(say("cache-entries"))
+        st.caption(say("cache-totals", entries=totals.entries, size=_size(totals.size)))
+        _draw_entries(entries)
+        _draw_clear(entries, decisions)
+    status = backend.status()
+    if not status.settled:
+        watch(backend, backend_status, st.empty())
+
+
+def _draw_report(told: CacheReport) -> None:
+    st.subheader(say("cache-report"))
+    if not told.questions:
+        st.caption(say("cache-no-questions"))
+        return
+    with st.container(horizontal=True, key="cache_figures"):
+        for name, count in (
+            ("exact", told.exact),
+            ("similar", told.similar),
+            ("missed", told.missed),
+            ("refused", told.refused),
+        ):
+            share = say("cache-share", share=told.share(count))
+            st.metric(say(f"cache-{name}"), share, help=say(f"cache-{name}-help", count=count))
+    st.caption(
+        say(
+            "cache-saved",
+            questions=told.questions,
+            tokens=told.saved_tokens,
+            seconds=round(told.saved_s),
+        )
+    )
+    if told.reasons:
+        reasons = [
+            say("cache-reason-count", reason=say(_reason(name)), count=count)
+            for name, count in told.reasons.items()
+        ]
+        st.caption(say("cache-reasons", reasons=" · ".join(reasons)))
+
+
+def _draw_near(near: Sequence[Decision]) -> None:
+    if not near:
+        return
+    st.subheader(say("cache-near"))
+    st.caption(say("cache-near-explain"))
+    for decision in near[:NEAR_SHOWN]:
+        with st.container(border=True, key=f"near-{decision.decision_id}"):
+            _as_typed(decision.question)
+            _as_typed(decision.other)
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.caption(
+                    say("cache-near-why", similarity=decision.similarity or 0.0), width="stretch"
+                )
+                for same, name in ((True, "cache-same"), (False, "cache-different")):
+                    st.button(
+                        say(name),
+                        key=f"{name}-{decision.decision_id}",
+                        type="tertiary",
+                        on_click=callback(_judge),
+                        args=(decision.decision_id, same),
+                    )
+
+
+def _draw_entries(entries: Sequence[CacheEntry]) -> None:
+    now_s, shown = time.time(), st.session_state[_SHOWN]
+    if not entries:
+        st.caption(say("cache-empty"))
+    for entry in entries[:shown]:
+        with st.container(key=f"entry-{entry.key.digest}"):
+            _as_typed(entry.question)
+            _as_typed(entry.opening[:OPENING_CHARS], "steady-cache-opening")
+            with st.container(horizontal=True, vertical_alignment="center"):
+                parts = [
+                    entry.model,
+                    *([entry.server] if entry.server else []),
+                    age(now_s - entry.created_s),
+                    say("cache-hits", count=entry.hits),
+                    _size(entry.size),
+                ]
+                st.caption(html.escape(" · ".join(parts)), width="stretch")
+                st.button(
+                    say("cache-forget"),
+                    key=f"forget-{entry.key.digest}",
+                    type="tertiary",
+                    icon=":material/delete:",
+                    on_click=callback(_forget),
+                    args=(entry.key.digest,),
+                )
+    if len(entries) > shown:
+        st.button(say("cache-more"), key="cache_more", on_click=callback(_more))
+
+
+def _draw_clear(entries: Sequence[CacheEntry], decisions: Sequence[Decision]) -> None:
+    st.subheader(say("cache-clear"))
+    models = sorted({entry.model for entry in entries} | {d.model for d in decisions if d.model})
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        model = st.selectbox(
+            say("cache-clear-model"), ["", *models], key=_MODEL, format_func=_model_label
+        )
+        age_name = st.selectbox(
+            say("cache-clear-age"),
+            ["", *_AGES],
+            key=_AGE,
+            format_func=lambda name: say(f"cache-age-{name or 'any'}"),
+        )
+    with st.container(horizontal=True):
+        with st.popover(say("cache-clear-button"), icon=":material/delete:"):
+            everything = not model and not age_name
+            st.markdown(say("cache-clear-all-question" if everything else "cache-clear-question"))
+            st.button(
+                say("clear-yes"),
+                key="cache_clear_yes",
+                type="primary",
+                on_click=callback(_clear),
+                args=(model, age_name),
+            )
+        st.download_button(
+            say("cache-export"),
+            log_file(decisions),
+            file_name="steady-chat-cache.jsonl",
+            mime="application/x-ndjson",
+            key="cache_export",
+            icon=":material/download:",
+            help=say("cache-export-help"),
+            on_click="ignore",
+            disabled=not decisions,
+        )
+    cleared = st.session_state.pop(_CLEARED, None)
+    if cleared is not None:
+        st.caption(say("cache-cleared", count=cleared))
+
+
+def _model_label(name: str) -> str:
+    return name or say("cache-any-model")
+
+
+def _as_typed(text: str, kind: str = "steady-cache-question") -> None:
+    st.html(f'<div class="{kind}">{html.escape(text)}</div>')
+
+
+def _size(size: int) -> str:
+    return say("cache-size", size=size / 1024)
+
+
+def _reason(name: str) -> str:
+    return f"cache-reason-{name}"
+
+
+def _more() -> None:
+    st.session_state[_SHOWN] += SHOWN
+
+
+def _forget(digest: str) -> None:
+    _tried(lambda: resources.cache().contents.forget(owner(), digest))
+
+
+def _judge(decision_id: str, same: bool) -> None:
+    _tried(lambda: resources.cache().contents.judge(owner(), decision_id, same=same))
+
+
+def _clear(model: str, age_name: str) -> None:
+    before_s = time.time() - _AGES[age_name] if age_name else None
+
+    def clear() -> None:
+        st.session_state[_CLEARED] = resources.cache().contents.clear(
+            owner(), model=model or None, before_s=before_s
+        )
+
+    _tried(clear)
+
+
+def _tried(act: Callable[[], None]) -> None:
+    with suppress(CacheStoreError):  # the page says that the cache can't be used
+        act()

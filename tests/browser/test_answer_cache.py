@@ -1,0 +1,138 @@
+"""The answer cache as a person meets it: given again, doubted, switched off, looked at, emptied."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser.chat_page import INPUT, LIMIT_MS, ChatPage
+from tests.browser.conftest import ROOT, StartServer
+
+pytestmark = pytest.mark.browser
+
+QUESTION = "How do I reverse a list in Python?"
+SCRIPTS = {"default": {"text": "You asked: {question}", "tokens_per_s": 100}}
+
+
+@pytest.fixture
+def app(streamlit_server: StartServer, tmp_path: Path) -> str:
+    scripts = tmp_path / "scripts.json"
+    scripts.write_text(json.dumps(SCRIPTS), encoding="utf-8")
+    return streamlit_server(
+        ROOT / "streamlit_app.py",
+        env={
+            "STEADY_CHAT_BACKENDS": "scripted",
+            "STEADY_CHAT_SCRIPTS_FILE": str(scripts),
+            "STEADY_CHAT_DATA_DIR": str(tmp_path),
+            "STEADY_CHAT_TEMPERATURE": "0",
+        },
+    )
+
+
+def sidebar(chat: ChatPage) -> Locator:
+    return chat.page.get_by_test_id("stSidebar")
+
+
+def ask_anew(chat: ChatPage, question: str = QUESTION) -> str:
+    """Ask in a new chat; returns the receipt."""
+    chat.page.locator(".st-key-new_chat button").click()
+    expect(chat.questions).to_have_count(0)
+    chat.ask(question)
+    chat.wait_until_done()
+    return chat.receipts.last.inner_text()
+
+
+def choose(chat: ChatPage, what: str) -> None:
+    """Something in the sidebar's popover; it stays open until Escape."""
+    sidebar(chat).get_by_role("button", name=re.compile("Answer cache|回答缓存")).click()
+    chat.page.get_by_text(what, exact=True).click()
+    chat.page.keyboard.press("Escape")
+
+
+def test_an_answer_is_given_again_and_the_model_may_be_asked_anyway(
+    chromium: Browser, app: str, artifacts: Path
+) -> None:
+    chat = ChatPage.open(chromium, app)
+    assert "cache" not in ask_anew(chat)
+    first = chat.answer_text()
+    receipt = ask_anew(chat)
+    assert "from the cache, exact · just now" in receipt
+    assert chat.answer_text() == first
+    chat.page.screenshot(path=artifacts / "cache-answer.png")
+    chat.page.get_by_role("button", name="Ask the model anyway").click()
+    expect(chat.page.get_by_text("2/2")).to_be_visible()
+    expect(chat.receipts.last).to_contain_text("finished", timeout=LIMIT_MS)
+    expect(chat.receipts.last).not_to_contain_text("cache")
+    assert "from the cache" in ask_anew(chat)
+    chat.close()
+
+
+def test_off_and_fresh(chromium: Browser, app: str) -> None:
+    chat = ChatPage.open(chromium, app)
+    ask_anew(chat)
+    choose(chat, "Fresh answer")
+    assert "cache" not in ask_anew(chat)
+    assert "from the cache" in ask_anew(chat), "fresh goes for one question"
+    choose(chat, "off")
+    expect(sidebar(chat).get_by_role("button", name="Answer cache: off")).to_be_visible()
+    assert "cache" not in ask_anew(chat)
+    chat.close()
+
+
+def test_the_page_shows_what_is_kept_and_empties_it(
+    chromium: Browser, app: str, artifacts: Path
+) -> None:
+    chat = ChatPage.open(chromium, app)
+    ask_anew(chat)
+    ask_anew(chat)
+    ask_anew(chat, "<b>What</b> is *this* $x$?")
+    ask_anew(chat, "What is the weather like today?")
+    page = chat.page
+    page.get_by_role("link", name="Answer cache").click()
+    main = page.get_by_test_id("stMain")
+    expect(main).to_contain_text("2 answers")
+    expect(main).to_contain_text("<b>What</b> is *this* $x$?")
+    expect(main).to_contain_text("given once")
+    expect(main.get_by_test_id("stMetricValue").first).to_have_text("25%")
+    expect(main).to_contain_text("Not cached:")
+    page.screenshot(path=artifacts / "cache-page.png", full_page=True)
+    with page.expect_download() as told:
+        page.get_by_role("button", name="Decision log").click()
+    lines = Path(told.value.path()).read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == ["refused", "miss", "exact", "miss"]
+    assert "weather" not in "".join(lines)
+    page.get_by_role("button", name="Forget", exact=True).first.click()
+    expect(main).to_contain_text("One answer")
+    page.get_by_role("button", name="Forget answers").click()
+    page.locator(".st-key-cache_clear_yes button").click()
+    expect(main).to_contain_text("One answer was forgotten.")
+    expect(main).to_contain_text("Nothing yet.")
+    page.get_by_role("link", name="Chat").click()
+    page.wait_for_selector(INPUT)
+    assert "cache" not in ask_anew(chat)
+    chat.close()
+
+
+def test_in_chinese_on_a_narrow_screen(chromium: Browser, app: str, artifacts: Path) -> None:
+    question = "Python 里怎么把列表倒过来？"
+    chat = ChatPage.open(chromium, app, locale="zh-CN", width=390)
+    chat.ask(question)
+    chat.wait_until_done()
+    chat.page.goto(app)
+    chat.page.wait_for_selector(INPUT)
+    chat.ask(question)
+    chat.wait_until_done()
+    expect(chat.receipts.last).to_contain_text("来自缓存，完全相同 · 刚刚")
+    expect(chat.page.get_by_role("button", name="仍然询问模型")).to_be_visible()
+    wide = "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
+    assert not chat.page.evaluate(wide)
+    chat.page.screenshot(path=artifacts / "cache-narrow-zh.png")
+    chat.page.goto(f"{app}/cache")
+    expect(chat.page.get_by_test_id("stMain")).to_contain_text("已使用 1 次")
+    assert not chat.page.evaluate(wide)
+    chat.page.screenshot(path=artifacts / "cache-page-narrow-zh.png", full_page=True)
+    chat.close()

@@ -1,0 +1,81 @@
+"""How far the answer cache may go: the sidebar's part of it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from llm.settings import Settings
+from llm.types import CacheUse
+from ui import resources
+from ui.language import say
+from ui.owner import owner
+
+MODES = ("off", "exact", "similar")
+
+_MODE, _RANDOM, _USED = "cache_mode", "cache_random", "cache_fresh_used"
+
+
+def set_cache_defaults(settings: Settings) -> None:
+    """Fill the controls before they are drawn."""
+    state = st.session_state
+    state.setdefault("first_cache", (settings.cache, settings.cache_random))
+    state.setdefault(_MODE, settings.cache)
+    state.setdefault(_RANDOM, settings.cache_random)
+    state.setdefault(_USED, 0)
+
+
+def cache_use() -> CacheUse | None:
+    """What the controls say, for the question that is asked now; it uses up “fresh answer”.
+
+    Raises:
+        NotSignedInError: see `owner`.
+    """
+    state = st.session_state
+    mode, random = state.first_cache
+    mode = state.get(_MODE) or mode
+    if mode == "off":
+        return None
+    fresh = bool(state.get(_fresh()))
+    # Another switch from now on, which is off: one that is set back may be forgotten by a run
+    # that is ended before it draws it.
+    state[_USED] += fresh
+    return CacheUse(
+        owner(),
+        similar=mode == "similar",
+        random=bool(state.get(_RANDOM, random)),
+        fresh=fresh,
+    )
+
+
+def draw_cache_pick() -> None:
+    """The controls, in a popover: it opens in the browser, at once, whatever goes on."""
+    mode = str(st.session_state[_MODE])
+    label = say("cache-label", mode=say(f"cache-mode-{mode}"))
+    with st.popover(label, icon=":material/bolt:", width="stretch"):
+        st.radio(
+            say("cache-mode"),
+            MODES,
+            MODES.index(st.session_state.first_cache[0]),
+            key=_MODE,
+            format_func=lambda each: say(f"cache-mode-{each}"),
+            captions=[say(f"cache-mode-{each}-help") for each in MODES],
+        )
+        st.toggle(
+            say("cache-fresh"),
+            key=_fresh(),
+            disabled=mode == "off",
+            help=say("cache-fresh-help"),
+        )
+        st.toggle(
+            say("cache-random"),
+            st.session_state.first_cache[1],
+            key=_RANDOM,
+            disabled=mode == "off",
+            help=say("cache-random-help"),
+        )
+        if resources.cache().in_trouble:
+            st.caption(say("cache-in-trouble"))
+
+
+def _fresh() -> str:
+    return f"cache_fresh_{st.session_state[_USED]}"
