@@ -35,6 +35,12 @@ _ABOUT_SIGNS = re.compile(
     re.I,
 )
 """Where a question may be about the very signs that are unified below."""
+_TO_THE_LETTER = re.compile(r"[`\"=<>+*/|&^~#$\\{}\[\]]|(?<!\w)'|'(?!\w)|[A-Za-z_]\w*\(")
+"""Quotes, calls and operators: what stands in and beside them is meant as it is typed."""
+_WIDE = re.compile(r"[\uff01-\uff5e\u3000‘’“”]")
+_MARKS = re.compile(
+    r"(?<=[\u3400-\u4dbf\u4e00-\u9fff])[，？！：；]|[，？！：；](?=[\u3400-\u4dbf\u4e00-\u9fff]|$)"
+)
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 _QUOTES = str.maketrans("‘’“”", "''\"\"")
 
@@ -67,7 +73,14 @@ def same_question(a: str, b: str) -> Verdict:
     if rest != other_rest:  # pasted text and code: to the character
         return Verdict(False, "lines")
     if not _ABOUT_SIGNS.search(a + b):
-        a, b = _unified(a), _unified(b)
+        if _to_the_letter(a) or _to_the_letter(b):
+            a, b = _marks_unified(a), _marks_unified(b)
+            if sorted(_QUOTED.findall(a)) != sorted(_QUOTED.findall(b)):
+                return Verdict(False, "quoted")
+            if sorted(_WIDE.findall(a)) != sorted(_WIDE.findall(b)):
+                return Verdict(False, "code")
+        else:
+            a, b = _unified(a), _unified(b)
     if a == b:
         return Verdict(True, "identical")
     if bool(_CHINESE.search(a)) != bool(_CHINESE.search(b)):
@@ -81,6 +94,17 @@ def same_question(a: str, b: str) -> Verdict:
     except (english.NotReadError, chinese.NotReadError) as refused:
         return Verdict(False, str(refused))
     return Verdict(True, "rewrites") if same else Verdict(False, _difference(a, b))
+
+
+def _marks_unified(text: str) -> str:
+    """One spelling of the marks between Chinese words and at the end, which are no code's."""
+    return _MARKS.sub(lambda mark: mark[0].translate(_FULL_WIDTH), text)
+
+
+def _to_the_letter(text: str) -> bool:
+    """Whether it has code or a quotation, in which width, quotes and blanks may be the point."""
+    narrow = text.translate(_FULL_WIDTH).translate(_QUOTES)
+    return _CODE.search(narrow) is not None or _TO_THE_LETTER.search(narrow) is not None
 
 
 def _unified(text: str) -> str:

@@ -414,6 +414,26 @@ def test_pasted_lines_are_compared_to_the_character() -> None:
     assert not same_question(code, code.replace("x", "z")).same
 
 
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("print（x）为什么报错？", "print(x)为什么报错？"),
+        ("Why does print（x） fail?", "Why does print(x) fail?"),
+        ("x ＝ 1 是什么意思？", "x = 1 是什么意思？"),
+        ("“a  b” 有几个字？", "“a b” 有几个字？"),
+        ("How many letters has 'a  b'?", "How many letters has 'a b'?"),
+        ("`a  b` 是什么？", "`a b` 是什么？"),
+        ("f(a，b)对吗？", "f(a,b)对吗？"),
+    ],
+)
+def test_in_code_and_quotes_no_sign_is_taken_for_another(a: str, b: str) -> None:
+    assert not same_question(a, b).same
+
+
+def test_marks_of_the_sentence_are_no_code() -> None:
+    assert same_question("`a` 是什么？", "`a` 是什么?").same
+
+
 def test_a_question_about_signs_keeps_its_signs() -> None:
     assert not same_question(
         "How do I type a full-width ！ sign?", "How do I type a full-width ! sign?"
