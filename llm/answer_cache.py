@@ -10,10 +10,12 @@ import logging
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from llm.cache_contents import CacheContents
@@ -54,6 +56,10 @@ from llm.types import (
 )
 
 logger = logging.getLogger(__name__)
+
+
+_MOST_WITHOUT_VECTOR = 100
+"""Answers kept while the embedding gets ready that are made findable once it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,7 @@ class AnswerCache:
         self._leading: dict[str, UnderWay] = {}  # by request, until its job is known
         self._seeking: dict[str, Seeking] = {}  # by request, until its stream begins
         self._similar = similar(self._guard) if similar is not None else None
+        self._without_vector: deque[CachedAnswer] = deque(maxlen=_MOST_WITHOUT_VECTOR)
         self._searches = ThreadPoolExecutor(1, thread_name_prefix="answer-cache-search")
         self._guard.open()
 
@@ -259,6 +266,7 @@ class AnswerCache:
     ) -> None:
         now_s = self._clock()
         try:
+            self._add_vectors(similar)
             match = similar.search(key, asked.question, now_s)
         except CacheStoreError:
             return  # the guard has said it
@@ -385,13 +393,21 @@ class AnswerCache:
         except Exception as error:  # noqa: BLE001 - a cache's defect is no answer's
             log_fault(logger, "An answer couldn't be kept for the next time", error)
             return
-        similar = self._similar if asked.use.similar else None
+        self._writer.later(partial(self._put, answer, similar=asked.use.similar))
 
-        def put(store: AnswerStore) -> None:
-            told = similar.vector(answer.question) if similar is not None else None
-            store.put(answer, *(told or ()))
+    def _put(self, answer: CachedAnswer, store: AnswerStore, *, similar: bool) -> None:
+        told = self._similar.vector(answer.question) if self._similar and similar else None
+        store.put(answer, *(told or ()))
+        if self._similar and similar and not self._similar.ready:
+            self._without_vector.append(answer)
 
-        self._writer.later(put)
+    def _add_vectors(self, similar: SimilarAnswers) -> None:
+        """Put once more what was kept before the embedding was ready."""
+        while similar.ready and self._without_vector:
+            with suppress(IndexError):  # another was quicker
+                answer = self._without_vector.popleft()
+                if (told := similar.vector(answer.question)) is not None:
+                    self._guard.ask(partial(_put_again, answer, told))
 
     # -- doubts --
 
@@ -430,3 +446,9 @@ class AnswerCache:
         self._writer.close()
         self._searches.shutdown(wait=False, cancel_futures=True)
         self._guard.close()
+
+
+def _put_again(answer: CachedAnswer, told: tuple[bytes, str], store: AnswerStore) -> None:
+    kept = store.get(answer.key.digest, answer.key.scope, answer.created_s)
+    if kept is not None and kept.created_s == answer.created_s:  # not forgotten, nor replaced
+        store.put(answer, *told)

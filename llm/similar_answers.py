@@ -54,6 +54,11 @@ class SimilarAnswers:
         self._model = model
         self._threshold = threshold
 
+    @property
+    def ready(self) -> bool:
+        """Whether vectors can be made; else the model begins to get ready."""
+        return self._model.ready() is not None
+
     def vector(self, question: str) -> tuple[bytes, str] | None:
         """The question's vector, and which model made it; None where none that reads it is ready.
 

@@ -663,6 +663,8 @@ class Search:
         self.may_end = threading.Event()
         self.says_different = False
 
+    ready = True
+
     def vector(self, question: str) -> None:
         return None
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from llm import registry as registry_module
+from llm.cached_backend import CachedBackend
 from llm.errors import (
     InternalError,
     OutOfMemoryError,
@@ -858,3 +859,38 @@ def test_slots_that_change_all_the_time_leave_nobody_waiting() -> None:
         registry.close()
     assert registry.running() == 0
     assert backend.most_at_once <= 5
+
+
+# -- another backend instead --
+
+
+def test_who_waits_may_be_answered_by_another_backend(
+    office: Office, backend: DrivenBackend
+) -> None:
+    first = office.ask("a")
+    stream = backend.next_stream()
+    waits, behind = office.ask("b"), office.ask("c")
+    with DrivenBackend(model="another") as other:
+        assert office.registry.answer_instead(waits, other)
+        other.next_stream().answer("at once")
+        assert end_of(waits).text == "at once"
+        assert office.registry.place_of(behind).number == 1  # type: ignore[union-attr]
+        assert not office.registry.answer_instead(first, other), "it has its turn"
+        assert not office.registry.answer_instead(waits, other), "it is over"
+        stream.answer("first")
+        backend.next_stream().answer("third")
+        assert [end_of(job).text for job in (first, behind)] == ["first", "third"]
+    assert office.registry.running() == 0
+
+
+def test_what_goes_through_the_cache_stands_in_its_backends_line(
+    office: Office, backend: DrivenBackend
+) -> None:
+    through = CachedBackend(backend, lambda inner, request, cancel: inner.stream(request, cancel))
+    office.ask("a")
+    stream = backend.next_stream()
+    job = office.ask("b", backend=through)
+    assert office.registry.waiting(backend) == office.registry.waiting(through) == 1
+    stream.answer("first")
+    backend.next_stream().answer("second")
+    assert end_of(job).text == "second"

@@ -162,6 +162,8 @@ def cache() -> AnswerCache:
         (lambda guard: SimilarAnswers(guard, model)) if model is not None else None,
     )
     if model is not None:
+        if told.cache == "similar":
+            model.ready()  # it begins to get ready, beside the language model
         _to_close.append(model.close)
     _to_close.append(made.close)
     return made

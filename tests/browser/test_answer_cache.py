@@ -9,12 +9,18 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from llm.minilm import fetch_minilm
+from llm.types import CancelToken
 from tests.browser.chat_page import INPUT, LIMIT_MS, ChatPage
 from tests.browser.conftest import ROOT, StartServer
+from tests.model_data import model_data_dir
 
 pytestmark = pytest.mark.browser
 
 QUESTION = "How do I reverse a list in Python?"
+ALIKE = "How can I reverse a list in Python?"
+SEARCH_MS = 5_000
+"""What a search may take on a busy machine; where nothing is found, all of it is waited for."""
 SCRIPTS = {"default": {"text": "You asked: {question}", "tokens_per_s": 100}}
 
 
@@ -136,3 +142,57 @@ def test_in_chinese_on_a_narrow_screen(chromium: Browser, app: str, artifacts: P
     assert not chat.page.evaluate(wide)
     chat.page.screenshot(path=artifacts / "cache-page-narrow-zh.png", full_page=True)
     chat.close()
+
+
+@pytest.mark.model
+def test_the_same_in_other_words_and_a_wrong_match(
+    chromium: Browser, streamlit_server: StartServer, tmp_path: Path, artifacts: Path
+) -> None:
+    """With the real embedding; the model is too slow to be first."""
+    rules = [{"when": QUESTION, "text": "The model's own.", "tokens_per_s": 100}]
+    told = {"default": {"text": "You asked: {question}", "prefill_s": 600}, "rules": rules}
+    scripts = tmp_path / "scripts.json"
+    scripts.write_text(json.dumps(told), encoding="utf-8")
+    minilm = fetch_minilm(model_data_dir() / "embeddings", CancelToken())
+    app = streamlit_server(
+        ROOT / "streamlit_app.py",
+        env={
+            "STEADY_CHAT_BACKENDS": "scripted",
+            "STEADY_CHAT_SCRIPTS_FILE": str(scripts),
+            "STEADY_CHAT_DATA_DIR": str(tmp_path),
+            "STEADY_CHAT_TEMPERATURE": "0",
+            "STEADY_CHAT_CACHE": "similar",
+            "STEADY_CHAT_EMBEDDING_MODEL": str(minilm),
+        },
+    )
+    chat = ChatPage.open(chromium, app)
+    ask_anew(chat)
+    while not answered_by_the_cache(chat, ALIKE):  # the embedding gets ready meanwhile
+        chat.stop_button.click()
+        expect(chat.stop_button).to_be_hidden()
+    assert chat.answer_text() == "The model's own."
+    expect(chat.receipts.last).to_contain_text(f"similar to: “{QUESTION}”")
+    chat.page.screenshot(path=artifacts / "cache-similar.png")
+    assert not answered_by_the_cache(chat, "How do I sort a list in Python?")
+    chat.stop_button.click()
+    expect(chat.stop_button).to_be_hidden()
+    assert answered_by_the_cache(chat, ALIKE)
+    chat.page.get_by_role("button", name="Wrong match").click()
+    expect(chat.stop_button).to_be_visible()
+    chat.stop_button.click()
+    expect(chat.stop_button).to_be_hidden()
+    assert not answered_by_the_cache(chat, ALIKE)
+    chat.close()
+
+
+def answered_by_the_cache(chat: ChatPage, question: str) -> bool:
+    """Whether a new chat's question is; else it still waits for the model."""
+    chat.page.locator(".st-key-new_chat button").click()
+    expect(chat.questions).to_have_count(0)
+    chat.ask(question)
+    expect(chat.questions).to_have_count(1)
+    try:
+        expect(chat.receipts).to_have_count(1, timeout=SEARCH_MS)
+    except AssertionError:
+        return False
+    return "from the cache" in chat.receipts.last.inner_text()
