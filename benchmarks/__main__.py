@@ -1,12 +1,12 @@
 """Every benchmark, one table, one JSON file.
 
     python -m benchmarks                  # about 40 minutes, on a machine that does nothing else
-    python -m benchmarks --only stream    # or click, memory, history, store, many, local, cpu,
-                                          # vllm, people, batching; repeatable
+    python -m benchmarks --only stream    # or click, memory, history, store, cache, many, local,
+                                          # cpu, vllm, people, batching; repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, store.py,
-many.py, local_engine.py, cpu.py, vllm_engine.py, people.py, batching.py. What needs a GPU is a
+many.py, answer_cache.py, local_engine.py, cpu.py, vllm_engine.py, people.py, batching.py. What needs a GPU is a
 command of its own, gpu.py; so is what the answer cache takes for the same question, cache/.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
@@ -31,6 +31,7 @@ from typing import Any
 import psutil
 from playwright.sync_api import Browser
 
+from benchmarks.answer_cache import cache_section, measure_cache
 from benchmarks.batching import batching_section, measure_batching
 from benchmarks.browser_probe import chromium
 from benchmarks.chat_page import APP, SCRIPTS
@@ -60,6 +61,7 @@ class Sizes:
     history: tuple[int, int, float, int] = (100, 2_000, 200, 3)
     store: tuple[int, int, int] = (10_000, 100_000, 40)
     many: tuple[int, int, int] = (10_000, 100_000, 5)
+    cache: tuple[int, int, int] = (100_000, 10_000, 40)
     local_tokens: int = 64
     local_rounds: int = 16
     cpu: tuple[int, int, int] = (64, 12, 30)
@@ -78,6 +80,7 @@ QUICK = Sizes(
     history=(3, 600, 150, 1),
     store=(60, 1_100, 3),
     many=(60, 1_100, 2),
+    cache=(100, 20, 2),
     local_tokens=8,
     local_rounds=1,
     cpu=(8, 1, 1),
@@ -169,12 +172,18 @@ def run_vllm(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     return [vllm_section(figures)], [figures]
 
 
+def run_cache(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = measure_cache(*sizes.cache)
+    return [cache_section(figures)], [figures]
+
+
 RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "stream": run_stream,
     "click": run_click,
     "memory": run_memory,
     "history": run_history,
     "store": run_store,
+    "cache": run_cache,
     "many": run_many,
     "local": run_local,
     "cpu": run_cpu,

@@ -158,6 +158,7 @@ def serve_chat(name: str, scripts_file: Path) -> Iterator[Server]:
         "STEADY_CHAT_SCRIPTS_FILE": str(scripts_file),
         "STEADY_CHAT_MAX_TOKENS": "1000000",
         "STEADY_CHAT_LANGUAGE": "en",
+        "STEADY_CHAT_CACHE": "off",
     }
     with serve(SCRIPTS[name], environment) as server:
         yield server
