@@ -105,9 +105,14 @@ class RedisAnswerStore:
         """As in `AnswerStore`."""
         if not possible(scope, digest):
             return None
-        with self._told():
-            body = self._redis.hget(_key("answer", scope, digest), "body")
-        answer = None if body is None else unpack_answer(body, digest, scope)  # type: ignore[arg-type]
+        # Where Redis threw out its place in the index it can't be cleared, so it isn't given either.
+        with self._told(), self._redis.pipeline(transaction=False) as pipeline:
+            pipeline.zscore(_key("scope", scope), digest)
+            pipeline.hget(_key("answer", scope, digest), "body")
+            listed_s, body = pipeline.execute()
+        if listed_s is None or body is None:
+            return None
+        answer = unpack_answer(body, digest, scope)
         return answer if answer is not None and answer.expires_s > now_s else None
 
     def put(self, answer: CachedAnswer, vector: bytes = b"", embedding: str = "") -> None:

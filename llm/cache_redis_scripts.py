@@ -60,6 +60,12 @@ local body, meta, question = ARGV[11], ARGV[12], ARGV[13]
 local member = scope..':'..digest
 redis.call('HSET', P..'answer:'..member, 'body', body, 'meta', meta, 'hits', 0)
 redis.call('PEXPIRE', P..'answer:'..member, lives_ms)
+-- Where Redis threw out a part of the indexes, what is counted is not what is there: count anew.
+local recorded = redis.call('HLEN', P..'records')
+if redis.call('ZCARD', P..'lru') ~= recorded or redis.call('ZCARD', P..'expiry') ~= recorded
+    or (recorded > 0) ~= (redis.call('HEXISTS', P..'sizes', '') == 1) then
+  redis.call('UNLINK', P..'lru', P..'expiry', P..'records', P..'sizes')
+end
 unrecord(scope, digest, question == '' and '' or partition)
 if question ~= '' then
   local questions = P..'questions:'..scope..':'..partition
@@ -78,11 +84,9 @@ end
 for _ = 1, at_once do
   if tonumber(redis.call('HGET', P..'sizes', '') or 0) <= cap then break end
   local oldest = redis.call('ZRANGE', P..'lru', 0, 1)
-  local leaving = oldest[1] == member and oldest[2] or oldest[1]
-  if not leaving then  -- Redis lost a part of the indexes
-    redis.call('DEL', P..'sizes')
-    break
-  end
+  local leaving = oldest[1]
+  if leaving == member then leaving = oldest[2] end
+  if not leaving then break end
   forget_member(leaving)
 end
 """
@@ -147,8 +151,8 @@ while #found < limit do
       elseif #found < limit then
         local shown = redis.call('HMGET', P..'answer:'..member, 'meta', 'hits')
         local record = redis.call('HGET', P..'records', member)
-        if shown[1] and record then
-          local size, partition = string.match(record, '^(%d+) (%x+)$')
+        if shown[1] then
+          local size, partition = string.match(record or '0 ', '^(%d+) (%x*)$')
           found[#found + 1] = {digest, size, partition, used[i + 1], shown[1], shown[2] or 0}
         end
       end

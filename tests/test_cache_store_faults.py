@@ -578,7 +578,8 @@ def test_redis_throws_out_whatever_it_likes(server: RedisServer) -> None:
         store.entries(SHARED, NOW_S, 10)
         store.clear(SHARED)
         for number in range(300):
-            store.put(answer_of(number, "x" * 500), vector_of(number, 8), "minilm")
+            kept = answer_of(number, "x" * 500, created_s=NOW_S + number)
+            store.put(kept, vector_of(number, 8), "minilm")
         totals = store.totals(SHARED, NOW_S)
         assert totals.entries == len(store.entries(SHARED, NOW_S, 1000)) > 50
         assert totals.size <= 200_000
