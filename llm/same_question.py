@@ -31,7 +31,8 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*|[零一二两三四五六七八九十百�
 _CODE = re.compile(r"\S*[\w)][_+#=<>{}\[\]\\/|&*^~@$][^\s]*|`[^`]*`")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|《[^》]*》|『[^』]*』")
 _ABOUT_SIGNS = re.compile(
-    r"quot|apostrophe|full-?width|half-?width|curly|accent|whitespace|\bspaces?\b|引号|全角|半角|标点|空格|符号",
+    r"quot|apostrophe|full-?width|half-?width|curly|accent|whitespace|\bspaces?\b"
+    r"|引号|全角|半角|标点|空格|符号|冒号|逗号|分号|括号|句号|顿号|问号|感叹号",
     re.I,
 )
 """Where a question may be about the very signs that are unified below."""
@@ -39,7 +40,7 @@ _TO_THE_LETTER = re.compile(r"[`\"=<>+*/|&^~#$\\{}\[\]]|(?<!\w)'|'(?!\w)|[A-Za-z
 """Quotes, calls and operators: what stands in and beside them is meant as it is typed."""
 _WIDE = re.compile(r"[\uff01-\uff5e\u3000‘’“”]")
 _MARKS = re.compile(
-    r"(?<=[\u3400-\u4dbf\u4e00-\u9fff])[，？！：；]|[，？！：；](?=[\u3400-\u4dbf\u4e00-\u9fff]|$)"
+    r"(?<=[\u3400-\u4dbf\u4e00-\u9fff])[，？！：；]|[，？！](?=[\u3400-\u4dbf\u4e00-\u9fff]|$)"
 )
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 _QUOTES = str.maketrans("‘’“”", "''\"\"")
@@ -110,7 +111,8 @@ def _to_the_letter(text: str) -> bool:
 def _unified(text: str) -> str:
     """One spelling of each character: full-width letters are narrow, quotes straight."""
     text = unicodedata.normalize("NFC", text).translate(_FULL_WIDTH).translate(_QUOTES)
-    return " ".join(text.split())
+    # Within quotation marks and code two blanks aren't one.
+    return text.strip() if re.search("[\"'`]", text) else " ".join(text.split())
 
 
 @lru_cache(maxsize=2048)

@@ -12,7 +12,7 @@ where the segmenter cut. The rules:
    天空为什么是蓝色的, 为什么天空是蓝色的. "怎么把锈去掉" is "锈怎么去掉". 怎么 before 不, 没, 会, 还, 这么 is no "how" and stays.
 3. "什么是X" is "X是什么". "X是什么意思" isn't.
 4. *Yes or no*: 能不能X is 能X吗, 可不可以 is 可以…吗, 是否X is X吗. 能 and 可以 are different.
-5. 的 goes before words such as 区别 and 方法, and at the end. Particles of tone (呢, 啊) go.
+5. 的 goes before words such as 区别 and 方法 (他什么时候来的 keeps its own: that is past). Particles of tone (呢, 啊) go.
 6. 一个 as an article goes, where nothing in the sentence counts or chooses.
 7. *Numbers* in characters are digits before a measure word or alone; 两 is 2.
 8. *Synonyms* are a closed list. Latin words are names: compared as they are written, but for those
@@ -60,11 +60,11 @@ from llm.same_question_zh_words import (
 
 _MARKS = str.maketrans({"。": ".", "．": ".", "…": ".", "～": "~"})
 _PIECE = re.compile(
-    r"\"[^\"]*\"|'[^']*'|「[^」]*」|『[^』]*』|《[^》]*》|`[^`]*`"
+    r"\"[^\"]*\"|“[^”]*”|'[^']*'|「[^」]*」|『[^』]*』|《[^》]*》|`[^`]*`"
     r"|[\u3400-\u9fff〇]+|[^\s\u3400-\u9fff〇,、:;?.!~\"'()「」『』《》]"
     r"[^\s\u3400-\u9fff〇、\"「」『』《》]*|\S"
 )
-_QUOTED = re.compile(r"[\"'「『《`].+[\"'」』》`]", re.S)
+_QUOTED = re.compile(r"[\"“'「『《`].+[\"”'」』》`]", re.S)
 _HAN = re.compile(r"[\u3400-\u9fff〇]+")
 _DIGITS_AND_TEN = (*DIGITS, "十")
 _NUMERAL = re.compile("[零〇一二两三四五六七八九十百千万亿]+")
@@ -199,7 +199,8 @@ def _counted(words: list[str]) -> list[str]:
 def _value(numeral: str) -> int | None:
     """The number that a numeral says; None where it isn't one of the plain form."""
     if not set(numeral) & set(SCALES):
-        return int("".join(str(DIGITS[sign]) for sign in numeral)) if len(numeral) < 9 else None
+        year = len(numeral) == 4 or len(numeral) == 1  # 二三 isn't 二十三
+        return int("".join(str(DIGITS[sign]) for sign in numeral)) if year else None
     total, section, digit = 0, 0, None
     for sign in numeral:
         if sign in DIGITS:
@@ -309,7 +310,7 @@ def _without_de(words: list[str]) -> list[str]:
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
         after = words[place + 1] if place + 1 < len(words) else ""
-        if word == "的" and len(before) > 1 and (after in AFTER_DE or not after):
+        if word == "的" and len(before) > 1 and after in AFTER_DE:
             continue
         kept.append(word)
     return kept
