@@ -13,14 +13,14 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from llm.cache_contents import CacheContents
+from llm.cache_contents import LOOK_LIMIT_S, CacheContents
 from llm.cache_guard import LIMIT_S, CacheGuard
-from llm.cache_key import cache_key, person_scope
+from llm.cache_key import cache_key
+from llm.cache_log import CacheLog
 from llm.cache_rules import CacheRules, is_random
 from llm.cache_types import (
     SHARED,
@@ -28,8 +28,6 @@ from llm.cache_types import (
     CachedAnswer,
     CacheKey,
     CacheStoreError,
-    Decision,
-    DecisionKind,
     Rejection,
 )
 from llm.cache_writer import CacheWriter
@@ -41,7 +39,7 @@ from llm.job import GenerationJob
 from llm.joined_answer import AskAlone, JoinedAnswer, UnderWay
 from llm.recorded_answer import RecordedAnswer
 from llm.replayed_answer import ReplayedAnswer, replay
-from llm.seeking import Seeking
+from llm.seeking import Found, Seeking
 from llm.similar_answers import NearMiss, SimilarAnswers
 from llm.types import (
     Backend,
@@ -60,6 +58,8 @@ logger = logging.getLogger(__name__)
 
 _MOST_WITHOUT_VECTOR = 100
 """Answers kept while the embedding gets ready that are made findable once it is."""
+_MOST_ASIDE = 50
+"""Searches that wait for their turn; what comes on top isn't looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,14 @@ class AnswerCache:
         self.contents = CacheContents(self._guard, self._writer, shared=rules.shared, clock=clock)
         self._lock = threading.Lock()
         self._wrapped: dict[int, CachedBackend] = {}
-        self._under_way: dict[str, UnderWay] = {}  # by digest
+        self._under_way: dict[tuple[str, bool], UnderWay] = {}  # by digest and `similar`
         self._leading: dict[str, UnderWay] = {}  # by request, until its job is known
-        self._seeking: dict[str, Seeking] = {}  # by request, until its stream begins
+        self._seeking: dict[str, Seeking] = {}  # by request, until its end
         self._similar = similar(self._guard) if similar is not None else None
         self._without_vector: deque[CachedAnswer] = deque(maxlen=_MOST_WITHOUT_VECTOR)
         self._searches = ThreadPoolExecutor(1, thread_name_prefix="answer-cache-search")
+        self._aside_room = threading.BoundedSemaphore(_MOST_ASIDE)
+        self._log = CacheLog(self._writer, clock)
         self._guard.open()
 
     def flush(self, timeout_s: float) -> bool:
@@ -128,16 +130,16 @@ class AnswerCache:
     def route(self, backend: Backend, request: GenerationRequest, ask_alone: AskAlone) -> Backend:
         """Whom to ask: a stored answer, or one under way, which stand in no line; else the backend.
 
-        Takes at most as long as the store may; never raises. `submitted` is to be called after it.
+        Never raises. `submitted` is to be called after it, and `ended` at the answer's end.
         """
         try:
             asked = self._asked(backend, request)
             if isinstance(asked, _Asked):
                 if (found := self._found(asked)) is not None:
-                    return self._replayed(backend, found)
-                if (under_way := self._join(asked, request)) is not None:
-                    return JoinedAnswer(backend, under_way, ask_alone)
-                self._seek(asked, request)
+                    return ReplayedAnswer(backend.name, found.answer, partial(self._given, found))
+                if (under_way := self._join(asked)) is not None:
+                    return JoinedAnswer(backend, under_way, ask_alone, partial(self._joined, asked))
+                self._seek(asked)
         except Exception as error:  # noqa: BLE001 - a cache's defect is no answer's
             log_fault(logger, "The answer cache failed before an answer", error)
         return self.through(backend)
@@ -156,19 +158,19 @@ class AnswerCache:
         with self._lock:
             leading = self._leading.pop(request.request_id, None)
             seeking = self._seeking.get(request.request_id)
-            if job is None:
-                self._seeking.pop(request.request_id, None)
         if leading is not None:
             leading.is_answered_by(job)
-        if seeking is None or job is None:
-            return
+        if job is None:
+            self.ended(request)
+        elif seeking is not None:
+            seeking.when_found(partial(self._leave_the_line, seeking, job, answer_instead))
 
-        def leave_the_line() -> None:
-            # Where it has its turn already, its stream is told as well.
-            if seeking.found is not None:
-                answer_instead(job, self._replayed(job.backend, seeking.found))
-
-        seeking.when_found(leave_the_line)
+    def ended(self, request: GenerationRequest) -> None:
+        """Say that a request is over, however it ended: nothing is looked for any more."""
+        with self._lock:
+            seeking = self._seeking.pop(request.request_id, None)
+        if seeking is not None:
+            seeking.model_speaks()
 
     def stream(
         self, backend: Backend, request: GenerationRequest, cancel: CancelToken
@@ -180,18 +182,18 @@ class AnswerCache:
         """
         found, asked = None, None
         with self._lock:
-            seeking = self._seeking.pop(request.request_id, None) or Seeking()
+            seeking = self._seeking.get(request.request_id) or Seeking()
         try:
             asked = self._asked(backend, request)
             found = self._found(asked) if isinstance(asked, _Asked) else None
         except Exception as error:  # noqa: BLE001 - a cache's defect is no answer's
             log_fault(logger, "The answer cache failed before an answer", error)
+        found = found or seeking.found
         if found is None:
             yield from self._raced(backend, request, cancel, asked, seeking)
             found = seeking.found
         if found is not None:
-            answer, told = found
-            yield from replay(answer, told, cancel, pieces_per_s=self._rules.pieces_per_s)
+            yield from self._given(found, cancel)
 
     def _raced(
         self,
@@ -229,72 +231,102 @@ class AnswerCache:
         finally:
             forget()
 
-    def _replayed(self, backend: Backend, found: tuple[CachedAnswer, FromCache]) -> ReplayedAnswer:
-        answer, told = found
-        return ReplayedAnswer(backend.name, answer, told, pieces_per_s=self._rules.pieces_per_s)
+    def _given(self, found: Found, cancel: CancelToken) -> Generator[Delta | Notice | Finish]:
+        """A stored answer, said again, from now on one that was given."""
+        if found.use is not None:
+            self._log.given(found.use, found.asked, found.answer, found.told)
+        yield from replay(found.answer, found.told, cancel, pieces_per_s=self._rules.pieces_per_s)
 
-    def _join(self, asked: _Asked, request: GenerationRequest) -> UnderWay | None:
-        """The same question's answer under way; None where there is none, and now it is this."""
+    def _leave_the_line(
+        self,
+        seeking: Seeking,
+        job: GenerationJob,
+        answer_instead: Callable[[GenerationJob, Backend], bool],
+    ) -> None:
+        """Where it has its turn already, its stream is told as well."""
+        if (found := seeking.found) is not None:
+            name = job.backend.name
+            answer_instead(job, ReplayedAnswer(name, found.answer, partial(self._given, found)))
+
+    def _join(self, asked: _Asked) -> UnderWay | None:
+        """The same question's answer under way; None where there is none, and now it is this.
+
+        Who is content with the very same question isn't given what may become a similar one's.
+        """
         if asked.key is None or asked.key.scope != SHARED or asked.use.fresh:
             return None
+        name = (asked.key.digest, asked.use.similar)
         with self._lock:
-            under_way = self._under_way.get(asked.key.digest)
+            under_way = self._under_way.get(name)
             if under_way is not None and not under_way.over:
                 return under_way
-            for digest in [each for each, way in self._under_way.items() if way.over]:
-                del self._under_way[digest]
+            for each in [each for each, way in self._under_way.items() if way.over]:
+                del self._under_way[each]
             leading = UnderWay()
-            self._under_way[asked.key.digest] = self._leading[request.request_id] = leading
+            self._under_way[name] = self._leading[asked.request.request_id] = leading
             return None
 
-    def _seek(self, asked: _Asked, request: GenerationRequest) -> None:
+    def _joined(self, asked: _Asked, finish: Finish) -> None:
+        self._log.joined(asked.use, asked.question, finish.usage)
+
+    # -- similar questions --
+
+    def _seek(self, asked: _Asked) -> None:
         """Look for a similar question, beside the model."""
-        if self._similar is None or not asked.use.similar or asked.use.fresh:
-            return
-        if asked.key is None:
+        wanted = asked.use.similar and not asked.use.fresh
+        if self._similar is None or asked.key is None or not wanted:
             return
         seeking = Seeking()
         with self._lock:
-            self._seeking[request.request_id] = seeking
-        try:
-            self._searches.submit(self._search, self._similar, asked, asked.key, seeking)
-        except RuntimeError:  # closed
-            return
+            self._seeking[asked.request.request_id] = seeking
+        self._aside(partial(self._search, self._similar, asked, asked.key, seeking))
 
     def _search(
         self, similar: SimilarAnswers, asked: _Asked, key: CacheKey, seeking: Seeking
     ) -> None:
-        now_s = self._clock()
-        try:
-            self._add_vectors(similar)
-            match = similar.search(key, asked.question, now_s)
-        except CacheStoreError:
-            return  # the guard has said it
-        except Exception as error:  # noqa: BLE001 - a cache's defect is no answer's
-            log_fault(logger, "Looking for a similar question failed", error)
+        if seeking.over:
             return
+        self._add_vectors(similar)
+        match = similar.search(key, asked.question, self._clock())
         if isinstance(match, NearMiss):
-            self._note(
-                asked.use,
-                "near",
-                question=asked.question,
-                other=match.other.question,
-                similarity=match.similarity,
-                digest=match.other.digest,
-                reason=match.reason,
-            )
+            self._log.near(asked.use, asked.question, match)
         elif match is not None:
-            answer, decision_id = match.answer, uuid.uuid4().hex
+            answer = match.answer
             told = FromCache(
                 "similar",
                 answer.key.digest,
                 answer.created_s,
                 question=answer.question,
                 similarity=match.similarity,
-                decision=decision_id,
+                decision=uuid.uuid4().hex,
             )
-            if seeking.find(answer, told):
-                self._note_hit(asked, answer, told)
+            seeking.find(Found(answer, told, asked.use, asked.question))
+
+    def _add_vectors(self, similar: SimilarAnswers) -> None:
+        """Make findable what was kept; what is kept before the embedding is ready waits for it."""
+        while similar.ready and self._without_vector:
+            answer = self._without_vector.popleft()
+            if (told := similar.vector(answer.question)) is not None:
+                self._writer.later(partial(_put_again, answer, told))
+
+    def _aside(self, what: Callable[[], None]) -> None:
+        """Have it done on the thread that searches, unless that has too much to do."""
+
+        def done() -> None:
+            try:
+                what()
+            except CacheStoreError:
+                pass  # the guard has said it
+            except Exception as error:  # noqa: BLE001 - a cache's defect is no answer's
+                log_fault(logger, "Looking for similar questions failed", error)
+            finally:
+                self._aside_room.release()
+
+        if self._aside_room.acquire(blocking=False):
+            try:
+                self._searches.submit(done)
+            except RuntimeError:  # closed
+                self._aside_room.release()
 
     def through(self, backend: Backend) -> CachedBackend:
         """The backend, with its answers looked up and kept; always the same for the same one."""
@@ -318,9 +350,9 @@ class AnswerCache:
     def _key(self, fingerprint: Fingerprint | None, request: GenerationRequest) -> CacheKey | None:
         if fingerprint is None:
             return None
-        return cache_key(fingerprint, request, shared=self._rules.shared)
+        return cache_key(fingerprint, request, shared=self._rules.shared_with_all(request))
 
-    def _found(self, asked: _Asked) -> tuple[CachedAnswer, FromCache] | None:
+    def _found(self, asked: _Asked) -> Found | None:
         key, now_s = asked.key, self._clock()
         if key is None or asked.use.fresh:
             return None
@@ -331,42 +363,16 @@ class AnswerCache:
         if answer is None:
             return None
         told = FromCache("exact", key.digest, answer.created_s, decision=uuid.uuid4().hex)
-        self._note_hit(asked, answer, told)
-        return answer, told
-
-    def _note_hit(self, asked: _Asked, answer: CachedAnswer, told: FromCache) -> None:
-        key, now_s = answer.key, self._clock()
-        self._writer.later(lambda store: store.used(key.digest, key.scope, now_s))
-        self._note(
-            asked.use,
-            told.kind,
-            decision_id=told.decision,
-            question=asked.question,
-            other=told.question,
-            similarity=told.similarity,
-            digest=told.digest,
-            model=answer.model,
-            saved_tokens=answer.usage.completion_tokens or len(answer.pieces),
-            saved_s=answer.took_s,
-        )
+        return Found(answer, told, asked.use, asked.question)
 
     def _note_unfound(self, request: GenerationRequest, asked: _Asked | str | None) -> None:
-        """What isn't kept may be personal: the log has the reason alone."""
         if request.cache is None or asked is None:
             return
         if isinstance(asked, str):
-            self._note(request.cache, "refused", reason=asked)
+            self._log.refused(request.cache, asked)
         else:
             unknown = "unknown-model" if asked.key is None else ""
-            reason = "fresh" if asked.use.fresh else unknown
-            self._note(asked.use, "miss", reason=reason, question=asked.question)
-
-    def _note(
-        self, use: CacheUse, kind: DecisionKind, *, decision_id: str = "", **told: Any
-    ) -> None:
-        scope = person_scope(use.owner)
-        decision = Decision(decision_id or uuid.uuid4().hex, scope, self._clock(), kind, **told)
-        self._writer.later(lambda store: store.note(decision))
+            self._log.missed(asked.use, asked.question, "fresh" if asked.use.fresh else unknown)
 
     def _keep(self, backend: Backend, asked: _Asked, record: RecordedAnswer) -> None:
         """Keep a whole answer; nothing where it isn't one, or isn't certain whose it is.
@@ -393,53 +399,48 @@ class AnswerCache:
         except Exception as error:  # noqa: BLE001 - a cache's defect is no answer's
             log_fault(logger, "An answer couldn't be kept for the next time", error)
             return
-        self._writer.later(partial(self._put, answer, similar=asked.use.similar))
-
-    def _put(self, answer: CachedAnswer, store: AnswerStore, *, similar: bool) -> None:
-        told = self._similar.vector(answer.question) if self._similar and similar else None
-        store.put(answer, *(told or ()))
-        if self._similar and similar and not self._similar.ready:
+        self._writer.later(lambda store: store.put(answer))
+        if self._similar is not None and asked.use.similar:
             self._without_vector.append(answer)
-
-    def _add_vectors(self, similar: SimilarAnswers) -> None:
-        """Put once more what was kept before the embedding was ready."""
-        while similar.ready and self._without_vector:
-            with suppress(IndexError):  # another was quicker
-                answer = self._without_vector.popleft()
-                if (told := similar.vector(answer.question)) is not None:
-                    self._guard.ask(partial(_put_again, answer, told))
+            self._aside(partial(self._add_vectors, self._similar))
 
     # -- doubts --
 
     def doubt(self, owner: str, cached: FromCache, question: str, *, wrong: bool) -> None:
         """Learn from “Ask the model anyway” after a similar match, and from “Wrong match”.
 
-        Near this question more likeness is wanted from now on. Done in the background.
+        Near this question more likeness is wanted from now on.
 
         Args:
             question: what was asked.
             wrong: the match was wrong: its entry goes.
+
+        Raises:
+            CacheStoreError: it couldn't be noted.
         """
         if cached.kind != "similar" or cached.similarity is None:
             return
-        similarity = cached.similarity
+        similarity, now_s = cached.similarity, self._clock()
+        places: list[tuple[str, str]] = []
+        for scope in self.contents.scopes(owner):
+            answer = self._guard.ask(
+                partial(_entry, digest=cached.digest, scope=scope, now_s=now_s), LOOK_LIMIT_S
+            )
+            if answer is not None:
+                places.append((answer.key.partition, scope))
+        if wrong:
+            self.contents.forget(owner, cached.digest)
+            self.contents.judge(owner, cached.decision, same=False)
 
-        def learn(store: AnswerStore) -> None:
-            now_s = self._clock()
+        def learn() -> None:
             told = self._similar.vector(question) if self._similar is not None else None
-            for scope in self.contents.scopes(owner):
-                answer = store.get(cached.digest, scope, now_s)
-                if answer is None:
-                    continue
-                if told is not None:
-                    rejection = Rejection(told[0], told[1], similarity, now_s)
-                    store.reject(answer.key.partition, scope, rejection)
-                if wrong:
-                    store.delete(cached.digest, scope)
-            if wrong and cached.decision:
-                store.judge(cached.decision, person_scope(owner), False)
+            if told is None:
+                return
+            rejection = Rejection(told[0], told[1], similarity, now_s)
+            for partition, scope in places:
+                self._writer.later(partial(_reject, partition, scope, rejection))
 
-        self._writer.later(learn)
+        self._aside(learn)
 
     def close(self) -> None:
         """Write what is to be written, for a moment at most, and free the store."""
@@ -452,3 +453,11 @@ def _put_again(answer: CachedAnswer, told: tuple[bytes, str], store: AnswerStore
     kept = store.get(answer.key.digest, answer.key.scope, answer.created_s)
     if kept is not None and kept.created_s == answer.created_s:  # not forgotten, nor replaced
         store.put(answer, *told)
+
+
+def _entry(store: AnswerStore, digest: str, scope: str, now_s: float) -> CachedAnswer | None:
+    return store.get(digest, scope, now_s)
+
+
+def _reject(partition: str, scope: str, rejection: Rejection, store: AnswerStore) -> None:
+    store.reject(partition, scope, rejection)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from llm.cache_ttl import CacheTtl
-from llm.types import SamplingParams
+from llm.types import GenerationRequest, SamplingParams
 
 if TYPE_CHECKING:
     from llm.settings import Settings
@@ -18,11 +18,13 @@ class CacheRules:
 
     Args:
         shared: whether all users may be given each other's answers to first questions.
+        system_prompt: the deployment's own; what another one shaped isn't shared.
         max_chars: a longer answer isn't kept.
         pieces_per_s: a typewriter's pace; None says a stored answer at once.
     """
 
     shared: bool = False
+    system_prompt: str = ""
     ttl: CacheTtl = field(default_factory=CacheTtl)
     max_chars: int = 100_000
     pieces_per_s: float | None = None
@@ -32,10 +34,16 @@ class CacheRules:
         """As this installation is set up."""
         return cls(
             shared=settings.cache_shared,
+            system_prompt=settings.system_prompt,
             ttl=CacheTtl.from_settings(settings),
             max_chars=settings.cache_max_chars,
             pieces_per_s=settings.cache_pieces_per_s,
         )
+
+    def shared_with_all(self, request: GenerationRequest) -> bool:
+        """Whether the answer may be everybody's: nothing that a person wrote but the question."""
+        told = [message.content for message in request.messages if message.role == "system"]
+        return self.shared and all(text == self.system_prompt for text in told)
 
 
 def is_random(params: SamplingParams) -> bool:

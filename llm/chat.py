@@ -442,9 +442,10 @@ class Chat:
         """
         if use is None or self._cache is None:
             return
-        while len(self._cache_uses) >= _MOST_CACHE_USES:
-            self._cache_uses.pop(next(iter(self._cache_uses)))
-        self._cache_uses[turn.turn_id] = use
+        with self._locks_lock:
+            if len(self._cache_uses) >= _MOST_CACHE_USES:  # of turns that were withdrawn, mostly
+                self._cache_uses.clear()
+            self._cache_uses[turn.turn_id] = use
 
     def _ended_turn(self, key: ConversationKey, turn_id: str) -> Turn | None:
         state = self._store.state(key)
@@ -514,11 +515,17 @@ class Chat:
         if turn.continues and turn.text:
             messages.append(Message("assistant", turn.text))
 
+        request = GenerationRequest(
+            tuple(messages), turn.params, turn.model, request_id=turn.turn_id, cache=use
+        )
+
         def save(snapshot: Snapshot) -> None:
             told = replace(snapshot, reasoning=turn.reasoning + snapshot.reasoning)
             self._change(key, change_turn(turn.turn_id, lambda t: _as_snapshot(t, told)))
 
         def on_end(job: GenerationJob) -> None:
+            if self._cache is not None:
+                self._cache.ended(request)
             with self._locked(key):
                 # Once more where the end couldn't be told: a turn that stays running would hold
                 # up the conversation for ever.
@@ -528,9 +535,6 @@ class Chat:
                     self._end_barely(key, turn, job.snapshot())
                 self._start_next(key)
 
-        request = GenerationRequest(
-            tuple(messages), turn.params, turn.model, request_id=turn.turn_id, cache=use
-        )
         job = None
         try:
             job = self._registry.submit(

@@ -53,19 +53,32 @@ class UnderWay:
         """Whether there is nothing to follow any more."""
         return self._known.is_set() and (self._job is None or self._job.snapshot().done)
 
-    def job(self) -> GenerationJob | None:
-        """The job, once it is known; None where there is none."""
-        self._known.wait(BEGIN_S)
+    def job(self, cancel: CancelToken) -> GenerationJob | None:
+        """The job, once it is known; None where there is none, or nobody wants it any more."""
+        for _ in range(round(BEGIN_S / LOOK_S)):
+            if cancel.cancelled or self._known.wait(LOOK_S):
+                break
         return self._job
 
 
 class JoinedAnswer:
-    """A backend for one question: it says what another's answer says, as that is said."""
+    """A backend for one question: it says what another's answer says, as that is said.
+
+    Args:
+        joined: called where all of it was another's.
+    """
 
     slots = 1
 
-    def __init__(self, backend: Backend, under_way: UnderWay, ask_alone: AskAlone) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        under_way: UnderWay,
+        ask_alone: AskAlone,
+        joined: Callable[[Finish], None],
+    ) -> None:
         self._backend = backend
+        self._joined = joined
         self._under_way = under_way
         self._ask_alone = ask_alone
 
@@ -97,16 +110,21 @@ class JoinedAnswer:
             LLMError: the model's own failed.
         """
         news = _News()
-        yield Notice(Reason("notice-joined"))
-        first = self._under_way.job()
+        yield _JOINED
+        first = self._under_way.job(cancel)
         if first is not None:
             end = yield from self._follow(first, news, cancel)
             if end is None:
                 yield Finish("abort")
                 return
             if end.finish is not None and end.finish.reason in ("stop", "length"):
+                self._joined(end.finish)
                 yield end.finish
                 return
+        if cancel.cancelled:
+            yield Finish("abort")
+            return
+        news.begins_anew()
         own = self._ask_alone(_from_there_on(request, news.text), news.text)
         try:
             end = yield from self._follow(own, news, cancel)
@@ -133,9 +151,14 @@ class JoinedAnswer:
             if snapshot.version != version:
                 version = snapshot.version
                 yield from news.of(snapshot)
+            elif snapshot.phase != "answering":
+                yield news.notice  # it stands in line: the follower is as alive as that
             if snapshot.done:
                 return snapshot
         return None
+
+
+_JOINED = Notice(Reason("notice-joined"))
 
 
 class _News:
@@ -143,14 +166,17 @@ class _News:
 
     def __init__(self) -> None:
         self.text = ""
+        self.notice = _JOINED
         self._reasoning = ""
-        self._notice: Notice | None = None
+
+    def begins_anew(self) -> None:
+        """Another job is followed, which has the text, and thinks for itself."""
+        self._reasoning = ""
 
     def of(self, snapshot: Snapshot) -> Generator[Delta | Notice | Finish]:
-        notice = Notice(snapshot.notice, snapshot.server, snapshot.model)
-        said = snapshot.text or snapshot.reasoning
-        if not said and notice != Notice() and notice != self._notice:
-            self._notice = notice
+        notice = Notice(snapshot.notice, snapshot.server, snapshot.model, snapshot.cached)
+        if notice not in (Notice(), self.notice):
+            self.notice = notice
             yield notice
         if not snapshot.text.startswith(self.text):
             # It turned out to be reasoning.

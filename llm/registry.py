@@ -280,7 +280,7 @@ class JobRegistry:
     def _drop_if_empty(self, line: _Line) -> None:
         """Called with the lock held."""
         if not line.waiting and not line.running and not line.starting:
-            self._lines.pop(id(line.backend), None)
+            self._lines.pop(_key(line.backend), None)
 
     def _forget(self, job: GenerationJob) -> None:
         with self._lock:
@@ -309,6 +309,8 @@ class JobRegistry:
         answer, ready_s = job.snapshot(), _ready_s(job.backend)
         if answer.finish is None or answer.finish.reason == "error" or ready_s is None:
             return
+        if answer.cached is not None:
+            return  # the model gave none
         # Not what it waited for the model to be ready: the next won't.
         taken_s = min(job.reading_s(), ready_s)
         with self._lock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from llm.cache_types import CachedAnswer
 from llm.types import (
@@ -16,6 +16,8 @@ from llm.types import (
     Notice,
 )
 
+Said = Callable[[CancelToken], Generator[Delta | Notice | Finish]]
+
 
 class ReplayedAnswer:
     """A backend for one question: it says one stored answer.
@@ -24,27 +26,18 @@ class ReplayedAnswer:
 
     Args:
         name: the kind of the backend that gave the answer.
-        told: where it was taken from.
-        pieces_per_s: a typewriter's pace; None says all at once.
+        say: its stream, which `cancel` ends.
     """
 
     slots = 1
 
-    def __init__(
-        self,
-        name: str,
-        answer: CachedAnswer,
-        told: FromCache,
-        *,
-        pieces_per_s: float | None = None,
-    ) -> None:
+    def __init__(self, name: str, answer: CachedAnswer, say: Said) -> None:
         self.name = name
-        self._answer = answer
-        self._told = told
-        self._pieces_per_s = pieces_per_s
+        self._model = answer.model
+        self._say = say
 
     def status(self) -> BackendStatus:
-        return BackendStatus("ready", self._answer.model)
+        return BackendStatus("ready", self._model)
 
     def prepare(self) -> None:
         """Nothing is to be got ready."""
@@ -61,7 +54,7 @@ class ReplayedAnswer:
     def stream(
         self, request: GenerationRequest, cancel: CancelToken
     ) -> Generator[Delta | Notice | Finish]:
-        return replay(self._answer, self._told, cancel, pieces_per_s=self._pieces_per_s)
+        return self._say(cancel)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -74,7 +67,12 @@ def replay(
     *,
     pieces_per_s: float | None = None,
 ) -> Generator[Delta | Notice | Finish]:
-    """The stream of a stored answer; `cancel` ends it as it would a model's."""
+    """The stream of a stored answer; `cancel` ends it as it would a model's.
+
+    Args:
+        told: where it was taken from.
+        pieces_per_s: a typewriter's pace; None says all at once.
+    """
     yield Notice(server=answer.server, model=answer.model, cached=told)
     for piece in answer.pieces:
         if cancel.cancelled or (pieces_per_s is not None and cancel.wait(1 / pieces_per_s)):

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from llm.cache_types import CachedAnswer
-from llm.types import FromCache
+from llm.types import CacheUse, FromCache
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A kept answer that may be given.
+
+    Args:
+        told: what its receipt says.
+        asked: the question that it is given to.
+    """
+
+    answer: CachedAnswer
+    told: FromCache
+    use: CacheUse
+    asked: str
 
 
 class Seeking:
@@ -20,36 +36,45 @@ class Seeking:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._winner: Literal["model", "cache"] | None = None
-        self._found: tuple[CachedAnswer, FromCache] | None = None
+        self._found: Found | None = None
         self._when_found: list[Callable[[], object]] = []
 
     @property
-    def found(self) -> tuple[CachedAnswer, FromCache] | None:
+    def found(self) -> Found | None:
         """The answer, where the cache was first."""
         with self._lock:
             return self._found
 
-    def find(self, answer: CachedAnswer, told: FromCache) -> bool:
+    @property
+    def over(self) -> bool:
+        """Whether somebody has won."""
+        with self._lock:
+            return self._winner is not None
+
+    def find(self, found: Found) -> bool:
         """It was found; says whether that was in time."""
         with self._lock:
             if self._winner is not None:
                 return False
-            self._winner, self._found = "cache", (answer, told)
+            self._winner, self._found = "cache", found
             callbacks, self._when_found = self._when_found, []
         for callback in callbacks:
             callback()
         return True
 
     def model_speaks(self) -> bool:
-        """The model has begun to answer; says whether that was in time."""
+        """The model has begun to answer, or nothing is wanted any more; says whether in time."""
         with self._lock:
-            self._winner = self._winner or "model"
+            if self._winner is None:
+                self._winner = "model"
+                self._when_found.clear()
             return self._winner == "model"
 
     def when_found(self, callback: Callable[[], object]) -> None:
         """Call it once an answer is found in time."""
         with self._lock:
             if self._found is None:
-                self._when_found.append(callback)
+                if self._winner is None:
+                    self._when_found.append(callback)
                 return
         callback()

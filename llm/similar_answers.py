@@ -14,6 +14,8 @@ from llm.embedding import EmbeddingModel
 from llm.same_question import same_question
 from llm.similar import best
 
+SEARCH_LIMIT_S = 2.0
+"""What the store may take: nobody waits for a search, and many vectors take their time."""
 THRESHOLD = 0.7
 """Less alike isn't looked at. Low: what decides is the rule, and the rule refuses on doubt."""
 
@@ -81,11 +83,13 @@ class SimilarAnswers:
         if embedder is None or not embedder.reads(question):
             return None
         candidates = self._guard.ask(
-            lambda store: store.candidates(key.partition, key.scope, now_s)
+            lambda store: store.candidates(key.partition, key.scope, now_s), SEARCH_LIMIT_S
         )
         if not candidates:
             return None
-        rejections = self._guard.ask(lambda store: store.rejections(key.partition, key.scope))
+        rejections = self._guard.ask(
+            lambda store: store.rejections(key.partition, key.scope), SEARCH_LIMIT_S
+        )
         vector = embedder.embed([question])[0]
         near = None
         for each in best(vector, embedder.name, candidates, rejections, self._threshold):
@@ -97,4 +101,4 @@ class SimilarAnswers:
         return near
 
     def _answer(self, digest: str, key: CacheKey, now_s: float) -> CachedAnswer | None:
-        return self._guard.ask(lambda store: store.get(digest, key.scope, now_s))
+        return self._guard.ask(lambda store: store.get(digest, key.scope, now_s), SEARCH_LIMIT_S)

@@ -19,10 +19,19 @@ from llm.chat import Chat
 from llm.conversation_database import ConversationDatabase
 from llm.conversation_tree import ConversationKey, Turn
 from llm.conversations import ConversationStore
+from llm.errors import ServerUnreachableError
 from llm.registry import JobRegistry
 from llm.similar_answers import Match, NearMiss
-from llm.types import CacheUse, Fingerprint, FinishReason, SamplingParams
-from tests.driven_backend import PATIENCE_S, DrivenBackend, DrivenStream, ManualClock, let_go
+from llm.types import (
+    CacheUse,
+    Fingerprint,
+    FinishReason,
+    FromCache,
+    GenerationRequest,
+    Message,
+    SamplingParams,
+)
+from tests.driven_backend import NEVER, PATIENCE_S, DrivenBackend, DrivenStream, ManualClock, let_go
 
 QUESTION = "How do I reverse a list in Python?"
 ANSWER = ("Use ", "`reversed(a)`", " or `a[::-1]`.")
@@ -128,6 +137,7 @@ def make_room(tmp_path: Path) -> Iterator[MakeRoom]:
         make_store: Callable[[], AnswerStore] | None = None,
         slots: int = 4,
         similar: Callable[[CacheGuard], object] | None = None,
+        idle_limit_s: float = 60.0,
     ) -> Room:
         clock = ManualClock(1_700_000_000.0)
         backend = DrivenBackend(slots)
@@ -140,7 +150,7 @@ def make_room(tmp_path: Path) -> Iterator[MakeRoom]:
             limit_s=PATIENCE_S,  # a busy machine is not what is tested
         )
         assert cache.flush(PATIENCE_S)
-        registry = JobRegistry()
+        registry = JobRegistry(idle_limit_s=idle_limit_s)
         url = f"sqlite:///{tmp_path / f'conversations-{len(rooms)}.sqlite3'}"
         store = ConversationStore(ConversationDatabase(url, "this process"))
         chat = Chat(store, registry, {"driven": lambda: backend}, cache=cache)
@@ -670,7 +680,7 @@ class Search:
 
     def search(self, key: CacheKey, question: str, now_s: float) -> Match | NearMiss | None:
         entries = self._guard.ask(lambda store: store.entries(key.scope, now_s, 10), PATIENCE_S)
-        assert self.may_end.wait(PATIENCE_S)
+        self.may_end.wait(PATIENCE_S)
         like = [entry for entry in entries if entry.key.partition == key.partition]
         if not like:
             return None
@@ -804,3 +814,172 @@ def test_a_wrong_match_is_forgotten(searching: tuple[Room, Search]) -> None:
     room.cache.doubt("ann", turn.receipt.cached, ALIKE, wrong=True)
     assert [d.judged for d in room.decisions() if d.kind == "similar"] == [False]
     room.asks_the_model()
+
+
+# -- shared answers, and what isn't --
+
+
+def joined(room: Room, here: ConversationKey, text: str) -> None:
+    """Until somebody who follows has heard this much."""
+    job = room.registry.get(here)
+    assert job is not None
+    while text not in job.snapshot().text + job.snapshot().reasoning:
+        assert not job.wait(job.snapshot().version, PATIENCE_S).done
+
+
+def test_what_a_person_told_the_model_of_themselves_is_not_shared(make_room: MakeRoom) -> None:
+    room = make_room(CacheRules(shared=True, system_prompt="Be kind."))
+    for own, shared in (("I live at 5 Elm Street.", False), ("Be kind.", True), ("", True)):
+        here = room.ask(owner="ann", system_prompt=own)
+        room.model_says(own or "none")
+        room.ended(here)
+        assert bool(room.cache.contents.entries("bob", 10)) == shared
+        if shared:
+            there = room.ask(owner="bob", system_prompt=own)
+            assert room.ended(there).text == (own or "none")
+        else:
+            room.asks_the_model(owner="bob", system_prompt=own)
+        room.cache.contents.clear("ann")
+
+
+def test_who_wants_the_very_same_does_not_join_what_may_be_similar(make_room: MakeRoom) -> None:
+    room = make_room(CacheRules(shared=True))
+    ann = room.ask(owner="ann", similar=True)
+    first = room.backend.next_stream()
+    bob = room.ask(owner="bob")
+    second = room.backend.next_stream()
+    first.answer("Ann's")
+    second.answer("Bob's")
+    assert [room.ended(each).text for each in (ann, bob)] == ["Ann's", "Bob's"]
+
+
+def test_who_joined_is_told_that_it_came_from_the_cache(make_room: MakeRoom) -> None:
+    made: list[Search] = []
+
+    def similar(guard: CacheGuard) -> Search:
+        made.append(Search(guard))
+        return made[-1]
+
+    room = make_room(CacheRules(shared=True), slots=1, similar=similar)
+    room.answered()
+    ann = room.ask(ALIKE, owner="ann", similar=True)
+    room.backend.next_stream()
+    bob = room.ask(ALIKE, owner="bob", similar=True)
+    made[0].may_end.set()
+    for here in (ann, bob):
+        receipt = room.ended(here).receipt
+        assert receipt is not None
+        assert receipt.cached is not None
+        assert receipt.cached.question == QUESTION
+
+
+def test_who_joined_and_waits_in_line_then_is_no_silent_model(make_room: MakeRoom) -> None:
+    room = make_room(CacheRules(shared=True), slots=1, idle_limit_s=0.5)
+    ann = room.ask(owner="ann")
+    stream = room.backend.next_stream()
+    stream.say("One ")
+    bob = room.ask(owner="bob")
+    joined(room, bob, "One ")
+    other = room.ask("Something else entirely?", owner="cy")
+    room.chat.stop(ann)
+    busy = room.backend.next_stream()
+    job = room.registry.get(bob)
+    assert job is not None
+    for _ in range(10):  # longer than a model may be silent; the other speaks all the while
+        busy.say("x")
+        assert not job.wait(NEVER, 0.1).done, job.snapshot().error
+    busy.finish()
+    rest = room.backend.next_stream()
+    rest.say("answer.")
+    rest.finish("stop", 1, PRINT)
+    assert room.ended(bob).text == "One answer."
+    assert room.ended(other).text == "x" * 10
+
+
+def test_thinking_is_not_mixed_where_the_first_stops_in_thought(make_room: MakeRoom) -> None:
+    room = make_room(CacheRules(shared=True), slots=1)
+    ann = room.ask(owner="ann")
+    stream = room.backend.next_stream()
+    stream.say("Let me think. ", "reasoning")
+    bob = room.ask(owner="bob")
+    joined(room, bob, "Let me think. ")
+    room.chat.stop(ann)
+    rest = room.backend.next_stream()
+    rest.say("I think anew.", "reasoning")
+    rest.say("Yes.")
+    rest.finish("stop", 1, PRINT)
+    turn = room.ended(bob)
+    assert (turn.reasoning, turn.text) == ("Let me think. I think anew.", "Yes.")
+
+
+def test_a_joined_answer_is_in_the_log(make_room: MakeRoom) -> None:
+    room = make_room(CacheRules(shared=True))
+    room.ask(owner="ann")
+    stream = room.backend.next_stream()
+    bob = room.ask(owner="bob")
+    stream.say("One answer.")
+    stream.finish("stop", 2, PRINT)
+    room.ended(bob)
+    assert [(d.kind, d.reason, d.saved_tokens) for d in room.decisions("bob")] == [
+        ("exact", "joined", 2)
+    ]
+
+
+# -- nothing is left behind, and one fault is no other's --
+
+
+def test_nothing_is_left_of_a_search_that_nobody_wants_any_more(
+    searching: tuple[Room, Search],
+) -> None:
+    room, search = searching
+    busy = room.ask("Something else entirely?")
+    stream = room.backend.next_stream()
+    here = room.ask(ALIKE, similar=True)
+    room.chat.stop(here)
+    room.ended(here)
+    search.may_end.set()
+    stream.answer("now")
+    room.ended(busy)
+    assert room.cache._seeking == {}
+    assert room.registry._lines == {}
+    assert "similar" not in [d.kind for d in room.decisions()]
+
+
+class Fails(Search):
+    """An embedding that fails."""
+
+    def vector(self, question: str) -> None:
+        raise ServerUnreachableError(server="embeddings")
+
+
+def test_an_embedding_that_fails_costs_nothing_but_similar_hits(make_room: MakeRoom) -> None:
+    room = make_room(similar=Fails)
+    room.answered(similar=True)
+    room.is_given_again(similar=True)
+    told = FromCache("similar", room.cache.contents.entries("ann", 1)[0].key.digest, 0.0, "", 0.9)
+    room.cache.doubt("ann", told, ALIKE, wrong=True)
+    assert room.cache.contents.entries("ann", 1) == []
+    assert not room.cache.in_trouble
+
+
+def test_a_kept_answer_is_not_taken_for_a_quick_model(room: Room) -> None:
+    """Else who stands in line would be told that it is over in a moment."""
+    here = room.ask()
+    stream = room.backend.next_stream()
+    stream.say("slow")
+    stream.finish("stop", 1, PRINT)
+    room.ended(here)
+    assert room.cache.flush(PATIENCE_S)
+    through = room.cache.through(room.backend)
+    recent = room.registry._recent.get(through)
+    assert recent is not None
+    before = recent.wait_s([], [], 1)
+    job = room.registry.submit(
+        "straight",
+        "ann",
+        through,
+        GenerationRequest((Message("user", QUESTION),), GREEDY, cache=CacheUse("ann")),
+        save=lambda snapshot: None,
+    )
+    assert let_go(job).cached is not None
+    assert recent.wait_s([], [], 1) == before

@@ -6,7 +6,7 @@ import threading
 import time
 
 from llm.cache_types import CachedAnswer, CacheKey
-from llm.replayed_answer import ReplayedAnswer
+from llm.replayed_answer import ReplayedAnswer, replay
 from llm.types import CancelToken, Delta, Finish, FromCache, GenerationRequest, Message, Usage
 from tests.driven_backend import PATIENCE_S
 
@@ -18,8 +18,14 @@ TOLD = FromCache("exact", "d", 1.0)
 REQUEST = GenerationRequest((Message("user", "Really?"),))
 
 
+def said(pieces_per_s: float | None = None) -> ReplayedAnswer:
+    return ReplayedAnswer(
+        "local", ANSWER, lambda cancel: replay(ANSWER, TOLD, cancel, pieces_per_s=pieces_per_s)
+    )
+
+
 def test_it_says_where_it_is_from_then_the_pieces_then_the_end() -> None:
-    notice, *pieces, finish = ReplayedAnswer("local", ANSWER, TOLD).stream(REQUEST, CancelToken())
+    notice, *pieces, finish = said().stream(REQUEST, CancelToken())
     assert (notice.cached, notice.model, notice.server) == (TOLD, "a model", "a server")  # type: ignore[union-attr]
     assert tuple(pieces) == PIECES
     assert finish == Finish("stop", Usage(3, 4))
@@ -28,10 +34,10 @@ def test_it_says_where_it_is_from_then_the_pieces_then_the_end() -> None:
 def test_a_pace_takes_its_time_and_a_stop_ends_it_at_once() -> None:
     cancel = CancelToken()
     begun_s = time.monotonic()
-    slow = ReplayedAnswer("local", ANSWER, TOLD, pieces_per_s=20)
+    slow = said(20)
     assert tuple(slow.stream(REQUEST, cancel))[1:-1] == PIECES
     assert time.monotonic() - begun_s >= len(PIECES) / 20
-    stream = ReplayedAnswer("local", ANSWER, TOLD, pieces_per_s=1e-3).stream(REQUEST, cancel)
+    stream = said(1e-3).stream(REQUEST, cancel)
     next(stream)
     threading.Timer(0.05, cancel.cancel).start()
     begun_s = time.monotonic()

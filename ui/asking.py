@@ -13,7 +13,7 @@ import streamlit as st
 from llm.conversation_tree import ConversationKey
 from llm.errors import LLMError
 from ui import resources
-from ui.cache_pick import cache_use
+from ui.cache_pick import cache_use, fresh_is_used
 from ui.conversation_id import person
 from ui.note import Refused, put_note
 from ui.sidebar import choices, leave_out
@@ -63,5 +63,6 @@ def _asked(here: ConversationKey, act: Callable[[], None]) -> bool:
         put_note(here, Refused(error))
         return False
     put_note(here, None)
+    fresh_is_used()
     st.session_state.asked = st.session_state.get("asked", 0) + 1
     return True

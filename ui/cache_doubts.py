@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from llm.cache_types import CacheStoreError
 from llm.conversation_tree import ConversationKey, Turn
 from llm.types import FromCache
 from ui import resources
@@ -41,5 +42,8 @@ def draw_cache_doubts(here: ConversationKey, turn: Turn, cached: FromCache) -> N
 
 def _ask_anyway(here: ConversationKey, turn: Turn, cached: FromCache, *, wrong: bool) -> None:
     put_note(here, None)
-    resources.cache().doubt(owner(), cached, turn.question, wrong=wrong)
+    try:
+        resources.cache().doubt(owner(), cached, turn.question, wrong=wrong)
+    except CacheStoreError:
+        st.toast(say("cache-in-trouble"))
     ask_again(here, turn.turn_id)

@@ -25,7 +25,7 @@ def set_cache_defaults(settings: Settings) -> None:
 
 
 def cache_use() -> CacheUse | None:
-    """What the controls say, for the question that is asked now; it uses up “fresh answer”.
+    """What the controls say, for the question that is asked now.
 
     Raises:
         NotSignedInError: see `owner`.
@@ -35,16 +35,21 @@ def cache_use() -> CacheUse | None:
     mode = state.get(_MODE) or mode
     if mode == "off":
         return None
-    fresh = bool(state.get(_fresh()))
-    # Another switch from now on, which is off: one that is set back may be forgotten by a run
-    # that is ended before it draws it.
-    state[_USED] += fresh
     return CacheUse(
         owner(),
         similar=mode == "similar",
         random=bool(state.get(_RANDOM, random)),
-        fresh=fresh,
+        fresh=bool(state.get(_fresh())),
     )
+
+
+def fresh_is_used() -> None:
+    """“Fresh answer” goes for one question, which was asked now.
+
+    Another switch from now on, which is off: one that is set back may be forgotten by a run that
+    is ended before it draws it.
+    """
+    st.session_state[_USED] += bool(st.session_state.get(_fresh()))
 
 
 def draw_cache_pick() -> None:
