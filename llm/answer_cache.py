@@ -36,11 +36,11 @@ from llm.cached_backend import CachedBackend
 from llm.errors import LLMError
 from llm.fault_log import log_fault
 from llm.job import GenerationJob
-from llm.joined_answer import AskAlone, JoinedAnswer, UnderWay
+from llm.joined_answer import MOST_FOLLOWERS, AskAlone, JoinedAnswer, UnderWay
 from llm.recorded_answer import RecordedAnswer
 from llm.replayed_answer import ReplayedAnswer, replay
 from llm.seeking import Found, Seeking
-from llm.similar_answers import NearMiss, SimilarAnswers
+from llm.similar_answers import NearMiss, SimilarAnswers, SimilarState
 from llm.types import (
     Backend,
     CacheUse,
@@ -56,8 +56,8 @@ from llm.types import (
 logger = logging.getLogger(__name__)
 
 
-_MOST_WITHOUT_VECTOR = 100
-"""Answers kept while the embedding gets ready that are made findable once it is."""
+_MOST_WITHOUT_VECTOR = 1000
+"""The latest answers kept before the embedding was ready; they are made findable once it is."""
 _MOST_ASIDE = 50
 """Searches that wait for their turn; what comes on top isn't looked for."""
 
@@ -77,6 +77,15 @@ class _Asked:
     @property
     def question(self) -> str:
         return self.request.messages[-1].content
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An answer that was kept without its question's vector."""
+
+    key: CacheKey
+    question: str
+    created_s: float
 
 
 class AnswerCache:
@@ -110,7 +119,7 @@ class AnswerCache:
         self._leading: dict[str, UnderWay] = {}  # by request, until its job is known
         self._seeking: dict[str, Seeking] = {}  # by request, until its end
         self._similar = similar(self._guard) if similar is not None else None
-        self._without_vector: deque[CachedAnswer] = deque(maxlen=_MOST_WITHOUT_VECTOR)
+        self._without_vector: deque[_Kept] = deque(maxlen=_MOST_WITHOUT_VECTOR)
         self._searches = ThreadPoolExecutor(1, thread_name_prefix="answer-cache-search")
         self._aside_room = threading.BoundedSemaphore(_MOST_ASIDE)
         self._log = CacheLog(self._writer, clock)
@@ -119,6 +128,11 @@ class AnswerCache:
     def flush(self, timeout_s: float) -> bool:
         """Wait until what was to be written so far is, or is given up; says whether in time."""
         return self._writer.flush(timeout_s)
+
+    @property
+    def similar_state(self) -> SimilarState:
+        """Whether similar questions can be looked for; asking has what they need get ready."""
+        return self._similar.state if self._similar is not None else "none"
 
     @property
     def in_trouble(self) -> bool:
@@ -138,7 +152,13 @@ class AnswerCache:
                 if (found := self._found(asked)) is not None:
                     return ReplayedAnswer(backend.name, found.answer, partial(self._given, found))
                 if (under_way := self._join(asked)) is not None:
-                    return JoinedAnswer(backend, under_way, ask_alone, partial(self._joined, asked))
+                    return JoinedAnswer(
+                        backend,
+                        under_way,
+                        ask_alone,
+                        partial(self._joined, asked),
+                        partial(self._next, asked),
+                    )
                 self._seek(asked)
         except Exception as error:  # noqa: BLE001 - a cache's defect is no answer's
             log_fault(logger, "The answer cache failed before an answer", error)
@@ -218,7 +238,7 @@ class AnswerCache:
                         if not seeking.model_speaks():
                             return
                         spoke = True
-                        self._note_unfound(request, asked)
+                        self._note_unfound(request, asked, seeking)
                     if record is not None and isinstance(asked, _Asked):
                         record.take(item)
                         # Before it is passed on: nobody asks for more after the end.
@@ -255,16 +275,27 @@ class AnswerCache:
         """
         if asked.key is None or asked.key.scope != SHARED or asked.use.fresh:
             return None
-        name = (asked.key.digest, asked.use.similar)
+        name = _shared_name(asked)
         with self._lock:
             under_way = self._under_way.get(name)
             if under_way is not None and not under_way.over:
-                return under_way
+                under_way.followers += 1
+                return under_way if under_way.followers <= MOST_FOLLOWERS else None
             for each in [each for each, way in self._under_way.items() if way.over]:
                 del self._under_way[each]
             leading = UnderWay()
             self._under_way[name] = self._leading[asked.request.request_id] = leading
             return None
+
+    def _next(self, asked: _Asked, ended: UnderWay) -> tuple[bool, UnderWay]:
+        """What to follow after one that ended too early; true where it is the asker's to lead."""
+        name = _shared_name(asked)
+        with self._lock:
+            under_way = self._under_way.get(name)
+            if under_way is not None and under_way is not ended and not under_way.over:
+                return False, under_way
+            self._under_way[name] = leading = UnderWay()
+            return True, leading
 
     def _joined(self, asked: _Asked, finish: Finish) -> None:
         self._log.joined(asked.use, asked.question, finish.usage)
@@ -277,6 +308,7 @@ class AnswerCache:
         if self._similar is None or asked.key is None or not wanted:
             return
         seeking = Seeking()
+        seeking.why_not = "late"
         with self._lock:
             self._seeking[asked.request.request_id] = seeking
         self._aside(partial(self._search, self._similar, asked, asked.key, seeking))
@@ -285,6 +317,9 @@ class AnswerCache:
         self, similar: SimilarAnswers, asked: _Asked, key: CacheKey, seeking: Seeking
     ) -> None:
         if seeking.over:
+            return
+        seeking.why_not = similar.why_not(asked.question)
+        if seeking.why_not:
             return
         self._add_vectors(similar)
         match = similar.search(key, asked.question, self._clock())
@@ -305,9 +340,9 @@ class AnswerCache:
     def _add_vectors(self, similar: SimilarAnswers) -> None:
         """Make findable what was kept; what is kept before the embedding is ready waits for it."""
         while similar.ready and self._without_vector:
-            answer = self._without_vector.popleft()
-            if (told := similar.vector(answer.question)) is not None:
-                self._writer.later(partial(_put_again, answer, told))
+            kept = self._without_vector.popleft()
+            if (told := similar.vector(kept.question)) is not None:
+                self._writer.later(partial(_put_again, kept, told))
 
     def _aside(self, what: Callable[[], None]) -> None:
         """Have it done on the thread that searches, unless that has too much to do."""
@@ -365,14 +400,18 @@ class AnswerCache:
         told = FromCache("exact", key.digest, answer.created_s, decision=uuid.uuid4().hex)
         return Found(answer, told, asked.use, asked.question)
 
-    def _note_unfound(self, request: GenerationRequest, asked: _Asked | str | None) -> None:
+    def _note_unfound(
+        self, request: GenerationRequest, asked: _Asked | str | None, seeking: Seeking
+    ) -> None:
         if request.cache is None or asked is None:
             return
         if isinstance(asked, str):
             self._log.refused(request.cache, asked)
+        elif asked.use.fresh:
+            self._log.missed(asked.use, asked.question, "fresh")
         else:
             unknown = "unknown-model" if asked.key is None else ""
-            self._log.missed(asked.use, asked.question, "fresh" if asked.use.fresh else unknown)
+            self._log.missed(asked.use, asked.question, unknown or seeking.why_not)
 
     def _keep(self, backend: Backend, asked: _Asked, record: RecordedAnswer) -> None:
         """Keep a whole answer; nothing where it isn't one, or isn't certain whose it is.
@@ -400,9 +439,10 @@ class AnswerCache:
             log_fault(logger, "An answer couldn't be kept for the next time", error)
             return
         self._writer.later(lambda store: store.put(answer))
-        if self._similar is not None and asked.use.similar:
-            self._without_vector.append(answer)
-            self._aside(partial(self._add_vectors, self._similar))
+        if self._similar is not None:  # whoever is content with the very same may want more one day
+            self._without_vector.append(_Kept(key, asked.question, now_s))
+            if asked.use.similar:
+                self._aside(partial(self._add_vectors, self._similar))
 
     # -- doubts --
 
@@ -449,9 +489,14 @@ class AnswerCache:
         self._guard.close()
 
 
-def _put_again(answer: CachedAnswer, told: tuple[bytes, str], store: AnswerStore) -> None:
-    kept = store.get(answer.key.digest, answer.key.scope, answer.created_s)
-    if kept is not None and kept.created_s == answer.created_s:  # not forgotten, nor replaced
+def _shared_name(asked: _Asked) -> tuple[str, bool]:
+    assert asked.key is not None
+    return asked.key.digest, asked.use.similar
+
+
+def _put_again(kept: _Kept, told: tuple[bytes, str], store: AnswerStore) -> None:
+    answer = store.get(kept.key.digest, kept.key.scope, kept.created_s)
+    if answer is not None and answer.created_s == kept.created_s:  # not forgotten, nor replaced
         store.put(answer, *told)
 
 

@@ -16,7 +16,9 @@ class CacheReport:
 
     Args:
         questions: how many there were; a near match that was refused is a miss among them.
+        fresh: the model was asked on purpose.
         reasons: why they weren't served, most often first, with their number.
+        miss_reasons: the same of those that missed for a known reason.
         saved_tokens: tokens that no model had to decode.
         saved_s: seconds in which they once were.
     """
@@ -25,8 +27,10 @@ class CacheReport:
     exact: int
     similar: int
     missed: int
+    fresh: int
     refused: int
     reasons: Mapping[str, int]
+    miss_reasons: Mapping[str, int]
     saved_tokens: int
     saved_s: float
 
@@ -39,13 +43,18 @@ def report(decisions: Sequence[Decision]) -> CacheReport:
     """Count them."""
     kinds = Counter(decision.kind for decision in decisions)
     reasons = Counter(d.reason for d in decisions if d.kind == "refused")
+    misses = Counter(d.reason for d in decisions if d.kind == "miss")
     return CacheReport(
         questions=kinds["exact"] + kinds["similar"] + kinds["miss"] + kinds["refused"],
         exact=kinds["exact"],
         similar=kinds["similar"],
-        missed=kinds["miss"],
+        missed=kinds["miss"] - misses["fresh"],
+        fresh=misses["fresh"],
         refused=kinds["refused"],
         reasons=dict(reasons.most_common()),
+        miss_reasons={
+            name: count for name, count in misses.most_common() if name not in ("", "fresh")
+        },
         saved_tokens=sum(decision.saved_tokens for decision in decisions),
         saved_s=sum(decision.saved_s for decision in decisions),
     )

@@ -1,7 +1,8 @@
 """One generation for several people who ask the same at the same moment.
 
 The first is answered as ever; the others follow that answer. Each may stop for themselves: where
-the first one's ends before it is whole, who follows has the model go on from there.
+the first one's ends before it is whole, one of those who follow has the model go on from there, and
+the others follow that.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from llm.errors import Reason
+from llm.errors import LLMError, Reason
 from llm.job import GenerationJob, Snapshot
 from llm.types import (
     Backend,
@@ -22,6 +23,7 @@ from llm.types import (
     GenerationRequest,
     Message,
     Notice,
+    Usage,
 )
 
 LOOK_S = 0.1
@@ -33,6 +35,10 @@ AskAlone = Callable[[GenerationRequest, str], GenerationJob]
 """Has the model asked on the follower's own account, from the text so far on."""
 
 
+MOST_FOLLOWERS = 64
+"""Of one answer; each has a thread. More are asked for by themselves."""
+
+
 class UnderWay:
     """An answer that others may follow.
 
@@ -42,6 +48,7 @@ class UnderWay:
     def __init__(self) -> None:
         self._known = threading.Event()
         self._job: GenerationJob | None = None
+        self.followers = 0
 
     def is_answered_by(self, job: GenerationJob | None) -> None:
         """Say which job gives it; None where it came to nothing."""
@@ -66,6 +73,8 @@ class JoinedAnswer:
 
     Args:
         joined: called where all of it was another's.
+        next_under_way: what to follow where one ended too early; true where nobody goes on with it
+            yet, and this one is to.
     """
 
     slots = 1
@@ -76,8 +85,10 @@ class JoinedAnswer:
         under_way: UnderWay,
         ask_alone: AskAlone,
         joined: Callable[[Finish], None],
+        next_under_way: Callable[[UnderWay], tuple[bool, UnderWay]],
     ) -> None:
         self._backend = backend
+        self._next = next_under_way
         self._joined = joined
         self._under_way = under_way
         self._ask_alone = ask_alone
@@ -109,33 +120,55 @@ class JoinedAnswer:
         Raises:
             LLMError: the model's own failed.
         """
-        news = _News()
+        news, under_way = _News(), self._under_way
+        error: LLMError | None = None
         yield _JOINED
-        first = self._under_way.job(cancel)
-        if first is not None:
-            end = yield from self._follow(first, news, cancel)
-            if end is None:
+        while True:
+            job = under_way.job(cancel)
+            end = (yield from self._follow(job, news, cancel)) if job is not None else None
+            if cancel.cancelled:
                 yield Finish("abort")
                 return
-            if end.finish is not None and end.finish.reason in ("stop", "length"):
-                self._joined(end.finish)
-                yield end.finish
+            if end is not None and end.finish is not None:
+                if end.finish.reason in ("stop", "length"):
+                    self._joined(end.finish)
+                    yield end.finish
+                    return
+                if error is not None and end.error is not None:
+                    raise end.error  # it was tried once more, and failed again
+                error = error or end.error
+            leads, under_way = self._next(under_way)
+            news.begins_anew()
+            if leads:
+                yield from self._lead(under_way, request, news, cancel)
                 return
-        if cancel.cancelled:
-            yield Finish("abort")
-            return
-        news.begins_anew()
-        own = self._ask_alone(_from_there_on(request, news.text), news.text)
+
+    def _lead(
+        self,
+        under_way: UnderWay,
+        request: GenerationRequest,
+        news: _News,
+        cancel: CancelToken,
+    ) -> Generator[Delta | Notice | Finish]:
+        """Have the model go on, for this one and for those who follow it from now on."""
+        try:
+            own = self._ask_alone(_from_there_on(request, news.text), news.text)
+        except BaseException:
+            under_way.is_answered_by(None)
+            raise
+        under_way.is_answered_by(own)
+        begun = bool(news.text)
         try:
             end = yield from self._follow(own, news, cancel)
         finally:
             own.cancel()
-        if end is None:
+        if end is None or end.finish is None:
             yield Finish("abort")
             return
         if end.error is not None:
             raise end.error
-        yield end.finish or Finish("abort")
+        # What the other's part took nobody knows, and a part isn't the whole.
+        yield replace(end.finish, usage=Usage()) if begun else end.finish
 
     def close(self) -> None:
         """Nothing is held."""

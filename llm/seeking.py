@@ -38,6 +38,8 @@ class Seeking:
         self._winner: Literal["model", "cache"] | None = None
         self._found: Found | None = None
         self._when_found: list[Callable[[], object]] = []
+        self.why_not = ""
+        """Why nothing can be found, or wasn't yet, by a fixed name."""
 
     @property
     def found(self) -> Found | None:

@@ -7,6 +7,7 @@ from its opposite. What was called a wrong match makes its neighbourhood stricte
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from llm.cache_guard import CacheGuard
 from llm.cache_types import CachedAnswer, CacheKey, Candidate
@@ -18,6 +19,9 @@ SEARCH_LIMIT_S = 2.0
 """What the store may take: nobody waits for a search, and many vectors take their time."""
 THRESHOLD = 0.7
 """Less alike isn't looked at. Low: what decides is the rule, and the rule refuses on doubt."""
+
+
+SimilarState = Literal["none", "loading", "ready", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,20 @@ class SimilarAnswers:
         self._guard = guard
         self._model = model
         self._threshold = threshold
+
+    @property
+    def state(self) -> SimilarState:
+        """Whether vectors can be made; asking has the model get ready."""
+        if self._model.ready() is not None:
+            return "ready"
+        return "failed" if self._model.trouble is not None else "loading"
+
+    def why_not(self, question: str) -> str:
+        """Why nothing can be found for this question, by a fixed name; empty where it can."""
+        embedder = self._model.ready()
+        if embedder is None:
+            return "not-ready"
+        return "" if embedder.reads(question) else "unread"
 
     @property
     def ready(self) -> bool:

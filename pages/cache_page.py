@@ -61,10 +61,13 @@ def _draw_report(told: CacheReport) -> None:
             ("exact", told.exact),
             ("similar", told.similar),
             ("missed", told.missed),
+            ("fresh", told.fresh),
             ("refused", told.refused),
         ):
             share = say("cache-share", share=told.share(count))
-            st.metric(say(f"cache-{name}"), share, help=say(f"cache-{name}-help", count=count))
+            st.metric(
+                say(f"cache-count-{name}"), share, help=say(f"cache-{name}-count", count=count)
+            )
     st.caption(
         say(
             "cache-saved",
@@ -73,12 +76,16 @@ def _draw_report(told: CacheReport) -> None:
             seconds=round(told.saved_s),
         )
     )
-    if told.reasons:
+    for sentence, counts in (
+        ("cache-reasons", told.reasons),
+        ("cache-miss-reasons", told.miss_reasons),
+    ):
         reasons = [
             say("cache-reason-count", reason=say(_reason(name)), count=count)
-            for name, count in told.reasons.items()
+            for name, count in counts.items()
         ]
-        st.caption(say("cache-reasons", reasons=" · ".join(reasons)))
+        if reasons:
+            st.caption(say(sentence, reasons=" · ".join(reasons)))
 
 
 def _draw_near(near: Sequence[Decision]) -> None:
@@ -88,8 +95,8 @@ def _draw_near(near: Sequence[Decision]) -> None:
     st.caption(say("cache-near-explain"))
     for decision in near[:NEAR_SHOWN]:
         with st.container(border=True, key=f"near-{decision.decision_id}"):
-            _as_typed(decision.question)
-            _as_typed(decision.other)
+            _as_typed(decision.question, "steady-question")
+            _as_typed(decision.other, "steady-question")
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.caption(
                     say("cache-near-why", similarity=decision.similarity or 0.0), width="stretch"

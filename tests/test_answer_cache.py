@@ -675,6 +675,9 @@ class Search:
 
     ready = True
 
+    def why_not(self, question: str) -> str:
+        return ""
+
     def vector(self, question: str) -> None:
         return None
 

@@ -55,7 +55,8 @@ def fresh_is_used() -> None:
 def draw_cache_pick() -> None:
     """The controls, in a popover: it opens in the browser, at once, whatever goes on."""
     mode = str(st.session_state[_MODE])
-    label = say("cache-label", mode=say(f"cache-mode-{mode}"))
+    fresh = mode != "off" and st.session_state.get(_fresh())
+    label = say("cache-label", mode=say("cache-label-fresh" if fresh else f"cache-mode-{mode}"))
     with st.popover(label, icon=":material/bolt:", width="stretch"):
         st.radio(
             say("cache-mode"),
@@ -78,6 +79,8 @@ def draw_cache_pick() -> None:
             disabled=mode == "off",
             help=say("cache-random-help"),
         )
+        if mode == "similar":
+            st.caption(say(f"cache-similar-{resources.cache().similar_state}"))
         if resources.cache().in_trouble:
             st.caption(say("cache-in-trouble"))
 

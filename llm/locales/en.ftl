@@ -360,27 +360,27 @@ cache-ask-anyway = Ask the model anyway
 cache-wrong = Wrong match
 cache-wrong-help = Your question isn’t that one: the match is forgotten, near it more likeness will be wanted, and the model is asked.
 page-cache = Answer cache
-cache-explain = Answers that finished by themselves are kept, and given again to the very same question, or one that asks the same in other words, where the sidebar says so. Nothing is given to anybody else unless this installation shares answers.
+cache-explain = Answers that finished by themselves are kept, and given again to the very same question, or one that asks the same in other words, where the sidebar says so. Answers are each account’s own, unless this installation shares them. Where nobody signs in, all who open the page are one account.
 cache-report = What it did
 cache-no-questions = No question was asked yet since the cache was emptied.
 cache-share = { NUMBER($share, style: "percent", maximumFractionDigits: 0) }
-cache-exact = exact
-cache-exact-help = { $count ->
+cache-count-exact = exact
+cache-exact-count = { $count ->
     [one] One question was the very same as one before.
    *[other] { $count } questions were the very same as ones before.
 }
-cache-similar = similar
-cache-similar-help = { $count ->
+cache-count-similar = similar
+cache-similar-count = { $count ->
     [one] One question asked the same as another in other words.
    *[other] { $count } questions asked the same as others in other words.
 }
-cache-missed = not there
-cache-missed-help = { $count ->
+cache-count-missed = not there
+cache-missed-count = { $count ->
     [one] One question was answered by the model, and its answer kept if it could be.
    *[other] { $count } questions were answered by the model, and their answers kept if they could be.
 }
-cache-refused = not cached
-cache-refused-help = { $count ->
+cache-count-refused = never cached
+cache-refused-count = { $count ->
     [one] For one question the cache isn’t used at all: see below why.
    *[other] For { $count } questions the cache isn’t used at all: see below why.
 }
@@ -388,7 +388,22 @@ cache-saved = { $questions ->
     [one] One question
    *[other] { $questions } questions
 }; { NUMBER($tokens) } tokens and { NUMBER($seconds) } s of generating saved.
-cache-reasons = Not cached: { $reasons }
+cache-label-fresh = next one fresh
+cache-similar-none = No embedding model is set: only the very same questions are found.
+cache-similar-loading = What finds similar questions is getting ready; the first time 84 MB are fetched. Until then only the very same ones are found.
+cache-similar-ready = Ready. The embedded one reads English; other languages need another model (see README).
+cache-similar-failed = What finds similar questions can’t be had now: only the very same ones are found. The log says why.
+cache-count-fresh = asked anyway
+cache-fresh-count = { $count ->
+    [one] One question went to the model on purpose.
+   *[other] { $count } questions went to the model on purpose.
+}
+cache-miss-reasons = Not looked for, or too late: { $reasons }
+cache-reason-unknown-model = the model wasn’t ready yet
+cache-reason-late = the model was quicker
+cache-reason-not-ready = similar questions couldn’t be looked for yet
+cache-reason-unread = a language that the embedding doesn’t read
+cache-reasons = Never cached: { $reasons }
 cache-reason-count = { $reason } ({ $count })
 cache-reason-random = chosen at random, without a seed
 cache-reason-now = about now
@@ -419,14 +434,14 @@ cache-more = Show more
 cache-clear = Empty it
 cache-clear-model = Answers of
 cache-any-model = any model
-cache-clear-age = Older than
-cache-age-any = of any age
-cache-age-hour = an hour
-cache-age-day = a day
-cache-age-week = a week
+cache-clear-age = Age
+cache-age-any = any
+cache-age-hour = over an hour
+cache-age-day = over a day
+cache-age-week = over a week
 cache-clear-button = Forget answers
 cache-clear-question = Forget the answers chosen above?
-cache-clear-all-question = Forget all answers, and the log?
+cache-clear-all-question = Forget all answers, and the log? That can’t be undone.
 cache-cleared = { $count ->
     [0] There was nothing to forget.
     [one] One answer was forgotten.
