@@ -318,11 +318,12 @@ class AnswerCache:
     ) -> None:
         if seeking.over:
             return
-        seeking.why_not = similar.why_not(asked.question)
-        if seeking.why_not:
+        if why_not := similar.why_not(asked.question):
+            seeking.why_not = why_not
             return
         self._add_vectors(similar)
         match = similar.search(key, asked.question, self._clock())
+        seeking.why_not = ""
         if isinstance(match, NearMiss):
             self._log.near(asked.use, asked.question, match)
         elif match is not None:

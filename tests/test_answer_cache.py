@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -986,3 +987,57 @@ def test_a_kept_answer_is_not_taken_for_a_quick_model(room: Room) -> None:
     )
     assert let_go(job).cached is not None
     assert recent.wait_s([], [], 1) == before
+
+
+def test_of_several_who_follow_one_goes_on_for_all(make_room: MakeRoom) -> None:
+    room = make_room(CacheRules(shared=True), slots=4)
+    ann = room.ask(owner="ann")
+    stream = room.backend.next_stream()
+    stream.say("One ")
+    others = [room.ask(owner=name) for name in ("bob", "cy", "di")]
+    for here in others:
+        joined(room, here, "One ")
+    room.chat.stop(ann)
+    rest = room.backend.next_stream()
+    rest.say("ans")
+    for here in others:
+        joined(room, here, "One ans")
+    late = room.ask(owner="ed")
+    joined(room, late, "One ans")
+    rest.say("wer.")
+    rest.finish("stop", 2, PRINT)
+    assert [room.ended(here).text for here in (*others, late)] == ["One answer."] * 4
+    assert len(room.backend.streams) == 2
+    assert room.registry.running() == 0
+
+
+def test_where_it_fails_twice_all_who_follow_are_told(make_room: MakeRoom) -> None:
+    room = make_room(CacheRules(shared=True), slots=4)
+    room.ask(owner="ann")
+    stream = room.backend.next_stream()
+    others = [room.ask(owner=name) for name in ("bob", "cy")]
+    stream.raise_(ServerUnreachableError(url="http://gone"))
+    room.backend.next_stream().raise_(ServerUnreachableError(url="http://gone"))
+    for here in others:
+        assert isinstance(room.ended(here).error, ServerUnreachableError)
+    assert len(room.backend.streams) == 2
+
+
+def test_the_log_says_why_nothing_similar_was_found(searching: tuple[Room, Search]) -> None:
+    room, search = searching
+    here = room.ask(ALIKE, similar=True)
+    room.model_says("quicker")
+    room.ended(here)
+    assert room.decisions()[0].reason == "late"
+    search.may_end.set()
+    search.why_not = lambda question: "unread"  # type: ignore[method-assign]
+    here = room.ask("What is a tuple in Python?", similar=True)
+    stream = room.backend.next_stream()
+    seeking = room.cache._seeking[stream.request.request_id]
+    end_s = time.monotonic() + PATIENCE_S
+    while seeking.why_not == "late":
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+    stream.answer("its own")
+    room.ended(here)
+    assert room.decisions()[0].reason == "unread"
