@@ -15,10 +15,20 @@ REMEMBERED = 20
 BEYOND = 0.5
 """An answer that is longer than any known one is guessed to go on for half as long again."""
 
-SLACK_S = 2.0
-SLACK = 0.25
-"""A figure once told stands until it is wrong by more than both of these: seconds, and a part of
-what is expected now. One that jumps about is believed by nobody."""
+FEW = 5
+"""Fewer answers than these say little of the next one, which may well take twice the longest."""
+
+RISE_S, RISE = 5.0, 0.5
+"""A figure once told goes up before it has run out only where it is short by more than both of
+these: seconds, and a part of what is expected now."""
+FALL_S, FALL = 2.0, 0.7
+"""It falls out of step with the clock only where it is too long by more than both: seconds, and a
+part of itself. One that jumps about is believed by nobody."""
+OUT_S, MOMENT_S = 1.5, 5.0
+"""What is no more than the one has run out; what is yet expected is told anew where it is more
+than the other, or where it was to be any moment for twice as long."""
+TELL_MORE = 1.25
+"""A figure that rises says so much more than is expected: it must not have to rise again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +56,10 @@ class RecentAnswers:
 
     Nothing is expected before the first answer is over. An expected time is the mean of the
     remembered ones; of an answer that is running, the mean of those that took longer than it has
-    been running for, less that time (the mean residual life of their distribution). Neither is
-    longer than the answer's `max_tokens` take at the speed seen lately.
+    been running for, less that time (the mean residual life of their distribution). Where several
+    run at once how long one takes hangs on how many there are beside it, so of the remembered only
+    the longer half counts. While few are known, twice the longest is expected. Nothing is longer
+    than the answer's `max_tokens` take at the speed seen lately.
 
     Source: the estimate of remaining life is that of reliability theory; see
     https://en.wikipedia.org/wiki/Residual_life
@@ -82,7 +94,7 @@ class RecentAnswers:
         with self._lock:
             if not self._past:
                 return None
-            expected = _Expected(self._past)
+            expected = _Expected(self._past, beside_others=slots > 1)
         # With more running than there are slots, the first that end free none.
         free_s = sorted(expected.left_s(one) for one in running)[-slots:]
         free_s = [0.0] * (slots - len(free_s)) + free_s
@@ -94,9 +106,13 @@ class RecentAnswers:
 class _Expected:
     """What can be said of answers from these; worked out once for a whole line."""
 
-    def __init__(self, past: Iterable[_Past]) -> None:
+    def __init__(self, past: Iterable[_Past], *, beside_others: bool) -> None:
         past = tuple(past)
-        self._taken_s = [each.taken_s for each in past]
+        self._taken_s = sorted(each.taken_s for each in past)
+        if len(self._taken_s) < FEW:
+            self._taken_s = [2 * self._taken_s[-1]]
+        elif beside_others:
+            self._taken_s = self._taken_s[len(self._taken_s) // 2 :]
         self._mean_s = fmean(self._taken_s)
         ttfts_s = [each.ttft_s for each in past if each.ttft_s is not None]
         speeds = [each.tokens_per_s for each in past if each.tokens_per_s]
@@ -119,11 +135,15 @@ class _Expected:
 class Countdown:
     """The figure one person is told: goes down with the clock, and is corrected where it's wrong.
 
+    Downward where it is far too long. Upward once where it is far too short, and from then on only
+    when it has run out: by then whoever reads it knows as well.
+
     Thread-safety: none; its owner's lock guards it.
     """
 
     def __init__(self) -> None:
         self._due_s: float | None = None
+        self._has_risen = False
 
     def left_s(self, expected_s: float | None, now_s: float) -> float | None:
         """The seconds to tell now; below 0 once they are over, None where nothing is expected.
@@ -132,10 +152,21 @@ class Countdown:
             expected_s: what is expected now.
         """
         if expected_s is None:
-            self._due_s = None
+            self._due_s, self._has_risen = None, False
             return None
-        if self._due_s is None or abs(self._due_s - now_s - expected_s) > max(
-            SLACK_S, SLACK * expected_s
-        ):
+        if self._due_s is None:
             self._due_s = now_s + expected_s
+        told_s = self._due_s - now_s
+        if told_s - expected_s > max(FALL_S, FALL * told_s):
+            self._due_s = now_s + expected_s
+        elif self._rises(told_s, expected_s):
+            self._due_s = now_s + TELL_MORE * expected_s
         return self._due_s - now_s
+
+    def _rises(self, told_s: float, expected_s: float) -> bool:
+        if told_s <= OUT_S:
+            return expected_s > (FALL_S if told_s < -2 * MOMENT_S else MOMENT_S)
+        if self._has_risen:
+            return False
+        self._has_risen = expected_s - told_s > max(RISE_S, RISE * expected_s)
+        return self._has_risen
