@@ -656,5 +656,6 @@ def _as_snapshot(turn: Turn, snapshot: Snapshot) -> Turn:
         left_out=snapshot.left_out,
         reasoning_s=snapshot.reasoning_s,
         cached=snapshot.cached,
+        waited_s=snapshot.waited_s,
     )
     return ended(turn, snapshot.text, snapshot.reasoning, receipt, snapshot.error)

@@ -12,6 +12,7 @@ from dataclasses import asdict, fields
 from typing import Any, get_args
 
 from llm import errors
+from llm.catalogue import catalogue
 from llm.conversation_tree import Receipt
 from llm.errors import InternalError, LLMError, Reason
 from llm.served_values import told_count
@@ -65,6 +66,8 @@ def receipt_to_json(receipt: Receipt) -> dict[str, Any]:
     values = asdict(receipt)
     values["finish"] = receipt.finish.reason
     values["usage"] = asdict(receipt.finish.usage)
+    if receipt.finish.why is not None:
+        values["why"] = _reason_to_json(receipt.finish.why)
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -83,12 +86,14 @@ def receipt_from_json(values: object) -> Receipt | None:
             Usage(
                 told_count(usage.get("prompt_tokens")), told_count(usage.get("completion_tokens"))
             ),
+            why=_reason_from_json(values.get("why")),
         ),
         server=_text(values.get("server")),
         ttft_s=_number(values.get("ttft_s")),
         tokens_per_s=_number(values.get("tokens_per_s")),
         left_out=told_count(values.get("left_out")) or 0,
         reasoning_s=_number(values.get("reasoning_s")),
+        waited_s=_number(values.get("waited_s")),
         cached=_from_cache(values.get("cached")),
     )
 
@@ -140,6 +145,22 @@ def _kinds() -> dict[str, type[LLMError]]:
     }
 
 
+def _reason_to_json(reason: Reason) -> dict[str, Any]:
+    return {"reason": reason.message_id, "values": _plain(reason.values)}
+
+
+def _reason_from_json(value: object) -> Reason | None:
+    """The reason; None where the value is none that can be said."""
+    reason = _value(value) if isinstance(value, Mapping) else None
+    if not isinstance(reason, Reason) or not reason.message_id.startswith("finish-"):
+        return None
+    try:
+        reason.sentence(catalogue("en"))
+    except Exception:  # noqa: BLE001 - the catalogue's own, for a sentence that lacks its values
+        return None
+    return reason
+
+
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return dict(_plain_items(values))
 
@@ -147,7 +168,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 def _plain_items(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         if isinstance(value, Reason):
-            yield name, {"reason": value.message_id, "values": _plain(value.values)}
+            yield name, _reason_to_json(value)
         else:
             yield name, value
 

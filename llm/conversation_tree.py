@@ -55,6 +55,7 @@ class Receipt:
     Args:
         left_out: how many of the oldest questions weren't told the model any more.
         cached: where the answer was taken from; None where the model gave it.
+        waited_s: until the model read the question: in line, and for the model to be there.
     """
 
     model: str
@@ -65,6 +66,7 @@ class Receipt:
     left_out: int = 0
     reasoning_s: float | None = None
     cached: FromCache | None = None
+    waited_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

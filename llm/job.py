@@ -19,7 +19,16 @@ from llm.context_fit import fit, shorten
 from llm.errors import ContextOverflowError, InternalError, LLMError, Reason, StalledError
 from llm.fault_log import log_fault
 from llm.served_values import whole_text
-from llm.types import Backend, CancelToken, Delta, Finish, FromCache, GenerationRequest, Notice
+from llm.types import (
+    NOT_BEGUN,
+    Backend,
+    CancelToken,
+    Delta,
+    Finish,
+    FromCache,
+    GenerationRequest,
+    Notice,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +52,13 @@ class Snapshot:
         reasoning: all of the thinking so far.
         finish: why it ended; only when done.
         error: what went wrong; only when done with reason `error`.
-        ttft_s: seconds from the slot to the first new text or reasoning; None before.
+        ttft_s: seconds from the slot, or from when the model was there if that was later, to the
+            first new text or reasoning; None before.
         thinking: whether reasoning is what comes now; no more once the answer has begun.
         reasoning_s: seconds from the first reasoning to the answer's first text, or as far as it
             has come; None without reasoning.
         decode_s: seconds from the first to the latest piece.
-        waited_s: seconds spent in line.
+        waited_s: seconds spent in line, and with a slot until the model was there.
         model: the model's name, as soon as it is known.
         server: who is asked, where the backend has several.
         notice: what goes on before the first text, where it is out of the ordinary.
@@ -143,6 +153,7 @@ class GenerationJob:
         self._ending = False
         self._created_s = clock()
         self._started_s: float | None = None
+        self._begun_s: float | None = None  # when the model was there, too
         self._first_s: float | None = None
         self._thinking_from_s: float | None = None
         self._thought_at_s: float | None = None
@@ -161,7 +172,7 @@ class GenerationJob:
         with self._changed:
             if self._ending or self._cancelled_s is not None or self._started_s is not None:
                 return
-            self._started_s = self._clock()
+            self._started_s = self._begun_s = self._clock()
             self._publish(phase="reading", waited_s=self._started_s - self._created_s)
         name = f"answer-{self.request.request_id[:8]}"
         try:
@@ -178,7 +189,7 @@ class GenerationJob:
             started = self._started_s is not None
         self._cancel.cancel()
         if not started:
-            self._end(Finish("abort"), None)
+            self._end(Finish("abort", why=NOT_BEGUN), None)
 
     def snapshot(self) -> Snapshot:
         """The answer as it stands now."""
@@ -186,9 +197,9 @@ class GenerationJob:
             return self._merged()
 
     def reading_s(self) -> float:
-        """Seconds since the slot was given; how long the prompt has been read for."""
+        """Seconds since the slot was given and the model there: how long the prompt is read for."""
         with self._changed:
-            return 0.0 if self._started_s is None else self._clock() - self._started_s
+            return 0.0 if self._begun_s is None else self._clock() - self._begun_s
 
     def notice_s(self) -> float:
         """Seconds since the present notice was given."""
@@ -286,11 +297,16 @@ class GenerationJob:
                 return
             if notice.reason != self._state.notice:
                 self._noticed_s = self._clock()
+            changes: dict[str, object] = {}
+            if notice.begins:
+                self._begun_s = self._clock()
+                changes["waited_s"] = self._begun_s - self._created_s
             self._publish(
                 notice=notice.reason,
                 server=notice.server,
                 model=notice.model,
                 cached=notice.cached,
+                **changes,
             )
 
     def _append(self, delta: Delta) -> None:
@@ -345,14 +361,15 @@ class GenerationJob:
 
     def _end(self, finish: Finish, error: LLMError | None) -> None:
         # Of several servers, the backend's own status is that of the first.
-        model = self._state.model or ("" if self._state.server else self._model())
+        unknown = self._state.server or finish.why == NOT_BEGUN
+        model = self._state.model or ("" if unknown else self._model())
         with self._changed:
             if self._ending:
                 return
             self._ending = True
             if self._cancel.cancelled:
                 # A connection cut by Stop may end as an error; the person only meant Stop.
-                finish, error = Finish("abort", finish.usage), None
+                finish, error = Finish("abort", finish.usage, why=finish.why), None
             final = replace(
                 self._merged(),
                 version=self._version + 1,
@@ -403,7 +420,7 @@ class GenerationJob:
                 notice=None,
                 text=self._text.whole(),
                 reasoning=self._reasoning.whole(),
-                ttft_s=first_s - cast(float, self._started_s),
+                ttft_s=first_s - cast(float, self._begun_s),
                 thinking=self._thinking_from_s is not None and self._thought_at_s is None,
                 reasoning_s=self._reasoning_s(self._latest_s),
                 decode_s=self._latest_s - first_s,

@@ -256,7 +256,7 @@ def _ask(
 def _renamed(about: Notice, server: VllmBackend, request: GenerationRequest) -> Generator[Notice]:
     model = _model_said(server, request)
     if model != about.model:
-        yield replace(about, model=model)
+        yield replace(about, model=model, begins=False)  # it has been reading for long
 
 
 def _about(
@@ -276,7 +276,7 @@ def _about(
         reason = Reason("notice-next", {**names, "why": failure.reason})
     elif about_s is not None and about_s >= WORTH_SAYING_S:
         reason = Reason("notice-reading", {"about": round(about_s)})
-    return Notice(reason, server.server, _model_said(server, request))
+    return Notice(reason, server.server, _model_said(server, request), begins=True)
 
 
 def _pause(

@@ -226,12 +226,15 @@ class Notice:
         server: who is asked, as settings call it.
         model: the model's name as a person would say it; empty while unknown.
         cached: the answer is one that was given before.
+        begins: whether the prompt is read from now on, by a model that is there: all before was
+            waiting.
     """
 
     reason: Reason | None = None
     server: str = ""
     model: str = ""
     cached: FromCache | None = None
+    begins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,11 +277,17 @@ class Finish:
     Args:
         fingerprint: what answered, where it was known and the same from the first token to the
             last; else None. It is no part of what was said: two that differ only here are equal.
+        why: more of it, where the reason alone doesn't tell whoever asked what has happened.
     """
 
     reason: FinishReason
     usage: Usage = Usage()
     fingerprint: Fingerprint | None = field(default=None, compare=False)
+    why: Reason | None = None
+
+
+NOT_BEGUN = Reason("finish-not-begun")
+"""Why there is nothing of an answer that was stopped: no model had been given its question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +307,7 @@ class BackendStatus:
         answering: how many answers are being given, where the backend knows.
         waiting: how many questions it was given wait for its model, where it knows.
         notice: what became of the last wish for another model, where that is worth a sentence.
+        meanwhile: the model that answers while the other's files are fetched or converted.
         batched: a local model gives several answers in one batch.
         notes: what isn't as settings ask for, though it works.
     """
@@ -312,6 +322,7 @@ class BackendStatus:
     answering: int = 0
     waiting: int = 0
     notice: Reason | None = None
+    meanwhile: str = ""
     batched: bool = False
     notes: tuple[Reason, ...] = ()
 

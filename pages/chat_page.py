@@ -247,8 +247,13 @@ def _draw_bottom(
 
 def _worth_another_try(turn: Turn) -> bool:
     """Whatever went wrong, the sidebar may say something else now; what was cut off may go on."""
-    wrong = turn.error is not None or was_interrupted(turn)
-    return turn.state == "ended" and (wrong or may_go_on(turn))
+    return turn.state == "ended" and (_went_wrong(turn) or may_go_on(turn))
+
+
+def _went_wrong(turn: Turn) -> bool:
+    """Whether it ended otherwise than by itself, or by a Stop in the middle of it."""
+    why = turn.receipt.finish.why if turn.receipt is not None else None
+    return turn.error is not None or was_interrupted(turn) or why is not None
 
 
 def _refused_params(turn: Turn) -> tuple[str, ...]:
@@ -281,7 +286,7 @@ def _offer_another_try(place: DeltaGenerator, here: ConversationKey, turn: Turn)
                 on_click=callback(ask_again_without),
                 args=(here, turn.turn_id, refused),
             )
-        if turn.error is not None or was_interrupted(turn):
+        if _went_wrong(turn):
             st.button(
                 say("chat-ask-again"),
                 key="ask_again",

@@ -18,7 +18,7 @@ from llm.conversation_json import (
 )
 from llm.conversation_tree import Receipt
 from llm.errors import InternalError, LLMError, Reason, ServerUnreachableError
-from llm.types import Finish, SamplingParams, Usage
+from llm.types import NOT_BEGUN, Finish, SamplingParams, Usage
 
 HUGE = 10**400
 
@@ -81,11 +81,28 @@ def test_one_odd_parameter_doesnt_take_the_others_along(values: dict[str, object
             tokens_per_s=1e9,
             left_out=3,
             reasoning_s=0.0,
+            waited_s=76.5,
         ),
+        Receipt("", Finish("abort", why=NOT_BEGUN)),
+        Receipt("m", Finish("abort", why=Reason("finish-model-changed", {"model": "新"}))),
     ],
 )
 def test_a_receipt_comes_back_as_it_was(receipt: Receipt) -> None:
     assert receipt_from_json(through_text(receipt_to_json(receipt))) == receipt
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "finish-not-begun",
+        {"reason": "finish-nowhere", "values": {}},
+        {"reason": "finish-model-changed", "values": {}},
+        {"reason": "clear-yes", "values": {}},
+    ],
+)
+def test_why_an_answer_ended_is_left_out_where_it_cannot_be_said(why: object) -> None:
+    receipt = receipt_from_json({"model": "m", "finish": "abort", "why": why})
+    assert receipt == Receipt("m", Finish("abort"))
 
 
 def test_an_odd_receipt_is_read_as_far_as_it_can_be() -> None:

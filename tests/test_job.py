@@ -26,6 +26,7 @@ from llm.errors import (
 from llm.job import CANCEL_GRACE_S, GenerationJob, Snapshot
 from llm.scripted_backend import ScriptedBackend
 from llm.types import (
+    NOT_BEGUN,
     Backend,
     BackendStatus,
     CancelToken,
@@ -166,6 +167,22 @@ def test_a_notice_is_shown_until_the_first_text_and_who_answers_is_kept(bench: B
     stream.raise_(ConnectionLostError(url="http://gpu-2/v1"))
     final = bench.the_one_end()
     assert (final.server, final.model, final.text) == ("gpu-2", "big one", "text")
+
+
+def test_the_first_text_is_timed_from_when_the_model_was_there_and_the_rest_is_waiting(
+    bench: Bench,
+) -> None:
+    bench.clock.advance(40)
+    stream = bench.start()
+    assert bench.job.snapshot().waited_s == 40
+    bench.clock.advance(36)
+    stream.yield_raw(Notice(model="m", begins=True))
+    assert bench.job.reading_s() == 0
+    bench.clock.advance(2)
+    stream.say("text")
+    stream.finish()
+    final = bench.the_one_end()
+    assert (final.ttft_s, final.waited_s) == (2, 76)
 
 
 def test_a_notice_that_is_repeated_keeps_its_time(bench: Bench) -> None:
@@ -440,7 +457,8 @@ def test_stop_while_waiting_in_line_never_reaches_the_backend(bench: Bench) -> N
     bench.job.cancel()
     bench.job.start()
     final = bench.the_one_end()
-    assert (final.text, final.finish) == ("", Finish("abort"))
+    assert (final.text, final.finish) == ("", Finish("abort", why=NOT_BEGUN))
+    assert final.model == "", "no model had been given it"
     assert bench.backend.streams == []
 
 
@@ -455,7 +473,7 @@ def test_a_slot_given_in_the_midst_of_stop_is_not_used(
 
     monkeypatch.setattr(CancelToken, "cancel", start_first)
     bench.job.cancel()
-    assert bench.the_one_end().finish == Finish("abort")
+    assert bench.the_one_end().finish == Finish("abort", why=NOT_BEGUN)
     assert bench.backend.streams == []
 
 
@@ -464,7 +482,8 @@ def test_stop_and_start_at_the_same_moment_end_once(bench: Bench) -> None:
         bench.saves, bench.ends = Saves(), queue.Queue()
         bench.job = bench.make_job(bench.backend)
         at_once(bench.job.start, bench.job.cancel)
-        assert bench.the_one_end().finish == Finish("abort")
+        end = bench.the_one_end().finish
+        assert end in (Finish("abort"), Finish("abort", why=NOT_BEGUN))
     assert all(stream.closed.is_set() for stream in bench.backend.streams)
 
 

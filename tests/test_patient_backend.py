@@ -165,7 +165,7 @@ def first_then(times: int, first: Handler) -> Handler:
 def test_an_answer_says_first_who_is_asked(fleet: Fleet) -> None:
     fleet.server("gpu-1", model=MODEL)
     reader = Reader(fleet.patient("gpu-1")).done()
-    assert reader.items[0] == Notice(None, "gpu-1", MODEL)
+    assert reader.items[0] == Notice(None, "gpu-1", MODEL, begins=True)
     assert reader.text == "Hello, world!"
     assert reader.finish is not None
     assert reader.finish.reason == "stop"
@@ -516,7 +516,8 @@ def test_the_same_model_elsewhere_is_asked_before_another_one(fleet: Fleet) -> N
     reader = Reader(fleet.patient("gpu-1", "gpu-2", "gpu-3"), ask(model="wanted")).done()
     assert reader.text == "Hello, world!"
     assert same.exchanges[-1].body["model"] == "wanted"
-    assert reader.notices()[-1] == Notice(reader.notices()[-1].reason, "gpu-3", "wanted")
+    last = reader.notices()[-1]
+    assert last == Notice(last.reason, "gpu-3", "wanted", begins=True)
     same.stop()
     reader = Reader(fleet.patient("gpu-1", "gpu-2", "gpu-3"), ask(model="wanted")).done()
     assert other.exchanges[-1].body["model"] == "another"

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 
 from llm.conversation_tree import Turn
-from llm.types import FromCache, SamplingParams
-from ui.language import say
+from llm.types import Finish, FromCache, SamplingParams
+from ui.language import say, words
+
+WORTH_SAYING_S = 1.0
+"""Who waited for less hasn't noticed."""
 
 SHOWN_QUESTION_CHARS = 120
 """Of a similar question, beside the answer that it had."""
@@ -27,7 +30,7 @@ def receipt_line(turn: Turn, before: Turn | None = None) -> str:
         *([receipt.model or say(f"backend-{kind}")] if receipt.model or kind else []),
         *([receipt.server] if receipt.server else []),
         *(_from_cache(turn, receipt.cached) if receipt.cached else ()),
-        *([say(f"finish-{receipt.finish.reason}")] if not receipt.cached or cut else []),
+        *([_finish(receipt.finish)] if not receipt.cached or cut else []),
     ]
     if receipt.finish.usage.completion_tokens is not None:
         parts.append(say("receipt-tokens", tokens=receipt.finish.usage.completion_tokens))
@@ -35,6 +38,8 @@ def receipt_line(turn: Turn, before: Turn | None = None) -> str:
         parts.append(say("receipt-ttft", seconds=receipt.ttft_s))
     if receipt.tokens_per_s is not None:
         parts.append(say("receipt-speed", speed=receipt.tokens_per_s))
+    if receipt.waited_s is not None and receipt.waited_s >= WORTH_SAYING_S:
+        parts.append(say("receipt-waited", seconds=round(receipt.waited_s)))
     if receipt.left_out and turn.error is None:
         parts.append(say("receipt-left-out", questions=receipt.left_out))
     if before is not None:
@@ -59,6 +64,12 @@ def age(seconds: float) -> str:
 def _short(question: str) -> str:
     line = " ".join(question.split())
     return line if len(line) <= SHOWN_QUESTION_CHARS else line[:SHOWN_QUESTION_CHARS] + "…"
+
+
+def _finish(finish: Finish) -> str:
+    if finish.why is not None:
+        return finish.why.sentence(words())
+    return say(f"finish-{finish.reason}")
 
 
 def _changed(turn: Turn, before: Turn) -> list[str]:

@@ -14,7 +14,7 @@ error-settings = The setting “{ $setting }” is not right: { $reason }
 error-not-signed-in = You are no longer signed in. Sign in, then try again.
 error-sign-in-provider = The sign-in at { $url } can’t be reached now ({ $kind }). Try again in a moment. If it stays so, whoever runs this app should look at server_metadata_url in .streamlit/secrets.toml.
 error-model = The model “{ $model }” can’t be made ready: { $reason }
-error-model-not-found = There is no model “{ $model }”. Check its path or name in the settings (STEADY_CHAT_MODEL); the log says where it was looked for.
+error-model-not-found = There is no model “{ $model }”. Check its path or name in the settings (STEADY_CHAT_MODEL, or [[models]] in steady_chat.toml); the log says where it was looked for.
 error-not-a-model = “{ $model }” is there, but it isn’t a chat model that can be loaded ({ $reason }).
 error-remote-code = The model “{ $model }” wants to run code of its own. If you trust its author, set STEADY_CHAT_TRUST_REMOTE_CODE=true.
 error-no-chat-template = The model “{ $model }” has no chat template, so it can’t be asked in turns. Choose an “instruct” or “chat” variant.
@@ -25,6 +25,7 @@ error-disk-full = There isn’t enough room in { $folder }: { $needed_mb } MB ar
 error-missing-package = This model needs the package “{ $package }”. Install it with pip, then start the app again.
 error-loading-stopped = Loading “{ $model }” was stopped. Try again, or load another model.
 error-out-of-memory = The memory isn’t enough for “{ $model }”. Try a shorter conversation, fewer tokens, 4-bit weights or a smaller model.
+error-weights-too-large = The memory that is free isn’t enough to load “{ $model }”. Choose a smaller model or 4-bit weights, or free some memory, then load it again.
 error-server-unreachable = Nothing answers at { $url }. Is the server started, and is the address right?
 error-server-host-unknown = The name “{ $host }” can’t be found. Check the server’s address ({ $url }).
 error-server-timeout = { $url } didn’t answer within { $seconds } s. It may be overloaded or still starting; try again.
@@ -204,6 +205,8 @@ finish-stop = finished
 finish-length = cut at the token limit
 finish-abort = stopped
 finish-error = failed
+finish-not-begun = stopped before it began
+finish-model-changed = stopped, because somebody has had “{ $model }” loaded for everybody
 finish-interrupted = interrupted
 receipt-tokens = { $tokens ->
     [one] { $tokens } token
@@ -211,6 +214,7 @@ receipt-tokens = { $tokens ->
 }
 receipt-ttft = first text after { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } s
 receipt-speed = { NUMBER($speed, maximumFractionDigits: 1) } tokens/s
+receipt-waited = waited { $seconds } s
 receipt-left-out = { $questions ->
     [one] the oldest question no longer fitted the model’s window and was left out
    *[other] the { $questions } oldest questions no longer fitted the model’s window and were left out
@@ -561,6 +565,8 @@ export-untitled = Conversation
 export-error = Error: { $reason }
 
 ## Reasons: local models
+reason-no-chat-template = it has no chat template, so it can’t be asked in turns; choose an “instruct” or “chat” variant
+reason-not-there = there is no model at this path or of this name; check it in the settings (STEADY_CHAT_MODEL, or [[models]] in steady_chat.toml)
 reason-no-config = the folder has no config.json
 reason-config-unreadable = its config.json can’t be read
 reason-config-without-type = its config.json names no model type

@@ -14,7 +14,7 @@ error-settings = 设置项“{ $setting }”有误：{ $reason }
 error-not-signed-in = 登录已失效。请登录后重试。
 error-sign-in-provider = 目前无法连接登录服务 { $url }（{ $kind }）。请稍后重试；如果一直如此，请应用的管理者检查 .streamlit/secrets.toml 中的 server_metadata_url。
 error-model = 模型“{ $model }”加载失败：{ $reason }
-error-model-not-found = 找不到模型“{ $model }”。请检查设置（STEADY_CHAT_MODEL）中的路径或名称；日志中写明了查找的位置。
+error-model-not-found = 找不到模型“{ $model }”。请检查设置（STEADY_CHAT_MODEL，或 steady_chat.toml 中的 [[models]]）中的路径或名称；日志中写明了查找的位置。
 error-not-a-model = 找到了“{ $model }”，但它不是可以加载的对话模型（{ $reason }）。
 error-remote-code = 模型“{ $model }”需要运行它自带的代码。如果您信任它的作者，请设置 STEADY_CHAT_TRUST_REMOTE_CODE=true。
 error-no-chat-template = 模型“{ $model }”没有对话模板，无法进行多轮对话。请改用名称中带“instruct”或“chat”的版本。
@@ -25,6 +25,7 @@ error-disk-full = { $folder } 空间不足：需要 { $needed_mb } MB，只剩 {
 error-missing-package = 这个模型需要软件包“{ $package }”。请用 pip 安装，然后重新启动应用。
 error-loading-stopped = 已停止加载“{ $model }”。请重试，或加载其他模型。
 error-out-of-memory = 内存不足，无法运行“{ $model }”。可以试试缩短对话、减少词元数、使用 4 位量化，或换一个更小的模型。
+error-weights-too-large = 可用内存不足，无法加载“{ $model }”。请换一个更小的模型或使用 4 位量化，或释放一些内存，然后重新加载。
 error-server-unreachable = { $url } 没有响应。服务器启动了吗？地址填对了吗？
 error-server-host-unknown = 找不到主机“{ $host }”。请检查服务器地址（{ $url }）。
 error-server-timeout = { $url } 在 { $seconds } 秒内没有应答，可能是负载过高或仍在启动，请稍后重试。
@@ -185,10 +186,13 @@ finish-stop = 已完成
 finish-length = 达到词元上限，已截断
 finish-abort = 已停止
 finish-error = 失败
+finish-not-begun = 未开始就已停止
+finish-model-changed = 已停止：有人为所有人换用了“{ $model }”
 finish-interrupted = 已中断
 receipt-tokens = { $tokens } 个词元
 receipt-ttft = 首字用时 { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } 秒
 receipt-speed = 每秒 { NUMBER($speed, maximumFractionDigits: 1) } 个词元
+receipt-waited = 等待 { $seconds } 秒
 receipt-left-out = 最早的 { $questions } 轮对话已超出模型的上下文窗口，未发送给模型
 receipt-system-prompt = 系统提示词不同
 
@@ -480,6 +484,8 @@ export-untitled = 对话
 export-error = 错误：{ $reason }
 
 ## Reasons: local models
+reason-no-chat-template = 它没有对话模板，无法进行对话；请选择 “instruct” 或 “chat” 版本
+reason-not-there = 这个路径或名称下没有模型；请检查设置（STEADY_CHAT_MODEL，或 steady_chat.toml 中的 [[models]]）
 reason-no-config = 文件夹里没有 config.json
 reason-config-unreadable = 无法读取它的 config.json
 reason-config-without-type = 它的 config.json 没有写明模型类型
