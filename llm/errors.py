@@ -25,7 +25,8 @@
     │   ├── DiskFullError
     │   ├── MissingPackageError
     │   └── LoadingStoppedError        somebody pressed Cancel
-    ├── OutOfMemoryError               at load or in mid-answer
+    ├── OutOfMemoryError               in mid-answer
+    │   └── WeightsTooLargeError       at load, whatever is asked
     ├── ServerError                    an OpenAI-compatible server
     │   ├── ServerUnreachableError
     │   ├── ServerHostUnknownError
@@ -276,9 +277,15 @@ class LoadingStoppedError(ModelError):
 
 
 class OutOfMemoryError(LLMError):
-    """At load or in mid-answer. Values: model."""
+    """In mid-answer. Values: model."""
 
     message_id = "error-out-of-memory"
+
+
+class WeightsTooLargeError(OutOfMemoryError):
+    """The model itself doesn't fit. Values: model."""
+
+    message_id = "error-weights-too-large"
 
 
 class ServerError(LLMError):

@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,11 @@ from llm.errors import LLMError, LoadingStoppedError, Reason, ShuttingDownError
 from llm.fault_log import log_fault
 from llm.local_errors import generate_error, load_error
 from llm.local_memory import forget_frames, free_memory, is_given_back, weights_apart
-from llm.local_ready import BATCHED_SLOTS, PLAIN_SLOTS, get_ready, steps
+from llm.local_ready import BATCHED_SLOTS, PLAIN_SLOTS, get_files, get_ready, steps
+from llm.local_source import Report
 from llm.models import EMBEDDED, display_name, told_name
 from llm.types import (
+    NOT_BEGUN,
     BackendPhase,
     BackendStatus,
     CancelToken,
@@ -103,9 +105,10 @@ class LocalOptions:
 class LocalBackend:
     """One local model at a time, loaded in the background; answers several requests at once.
 
-    Which model that is may be chosen anew, for everybody: whoever is being answered is answered to
-    the end by the model that began, the old model's memory is given back, and only then the new
-    one is loaded. Where that fails the old one comes back. Questions wait meanwhile.
+    Which model that is may be chosen anew, for everybody. The new one's files are looked at, and
+    fetched or converted, while the old one still answers. Then whoever is being answered is
+    answered to the end by the model that began, the old model's memory is given back, and only
+    then the new one is loaded; questions wait meanwhile. Where that fails the old one comes back.
 
     Args:
         options: the model that is loaded first.
@@ -136,9 +139,11 @@ class LocalBackend:
         self._proven = usual  # what was ready last
         self._picked: LocalOptions | None = None  # what somebody chose, until it is ready
         self._keep = keep
+        self._got: LocalOptions | None = None  # whose files are there and were looked at
+        self._ends_answers = False  # whether running answers are ended for the chosen model
         self._attempt = CancelToken()  # of bringing the target into memory
         self._working = False  # whether the loading thread is at it
-        self._steps = steps(options.model)
+        self._steps = steps(options)
         self._phase: BackendPhase = "idle"
         self._progress: float | None = None
         self._error: LLMError | None = None
@@ -183,7 +188,7 @@ class LocalBackend:
     def batched(self) -> bool:
         """Whether answers are given in one batch; False too while no model is loaded."""
         loaded = self._loaded
-        return loaded is not None and loaded.batch is not None and self._phase == "ready"
+        return loaded is not None and loaded.batch is not None and self._answers_now
 
     def window_tokens(self, request: GenerationRequest) -> int | None:
         """The model's window; None while it isn't loaded, or has none."""
@@ -224,6 +229,7 @@ class LocalBackend:
                 answering=len(self._answers),
                 waiting=self._waiting,
                 notice=self._notice if time.monotonic() - self._noticed_s < NOTICE_S else None,
+                meanwhile=loaded.name if loaded and self._gets_files else "",
             )
 
     @property
@@ -244,8 +250,8 @@ class LocalBackend:
     def choose(self, options: LocalOptions, *, stop_answers: bool = False) -> None:
         """Have another model from now on, for everybody. Returns at once; `status` tells the rest.
 
-        Questions that come from now on are answered by it. If it can't be loaded, the one before
-        comes back.
+        Questions that come from now on are answered by it, but for those that come while its files
+        are fetched or converted. If it can't be had, the one before stays or comes back.
 
         Args:
             stop_answers: end the running answers, keeping what they have said, in place of
@@ -254,10 +260,14 @@ class LocalBackend:
         with self._changed:
             if self._closed:
                 return
-            answers = list(self._answers) if stop_answers else []
             if options != self._chosen or self._phase in _NOTHING_UNDER_WAY:
                 self._chosen, self._notice, self._picked = options, None, options
+                self._ends_answers = stop_answers
                 self._aim(options)
+                return
+            self._ends_answers = self._ends_answers or stop_answers
+            # Before that nobody knows whether it can be loaded at all.
+            answers = list(self._answers) if stop_answers and self._got == options else []
         for answer in answers:
             answer.cancel()
 
@@ -294,13 +304,18 @@ class LocalBackend:
         try:
             loaded = self._begin(either)
             if loaded is None:
-                yield Finish("abort")
+                yield Finish("abort", why=NOT_BEGUN)
                 return
             # While it answers another may be chosen, and `status` speaks of that one.
-            yield Notice(model=loaded.name)
+            yield Notice(model=loaded.name, begins=True)
             from llm.local_generation import generate
 
-            yield from generate(loaded, request, either)
+            with closing(generate(loaded, request, either)) as items:
+                for item in items:
+                    if isinstance(item, Finish) and item.reason == "abort":
+                        # Whoever stopped it knows; whoever didn't is told.
+                        item = replace(item, why=None if cancel.cancelled else self._why_ended())
+                    yield item
         except LLMError:
             raise
         except Exception as error:  # noqa: BLE001 - the tree is the boundary
@@ -311,6 +326,12 @@ class LocalBackend:
             was_begun, loaded = loaded is not None, None  # not held any more when it is told so
             if was_begun:
                 self._end(either)
+
+    def _why_ended(self) -> Reason | None:
+        """Why an answer was ended that nobody has stopped."""
+        if self._closed:
+            return None
+        return Reason("finish-model-changed", {"model": self._chosen.called})
 
     def close(self) -> None:
         with self._changed:
@@ -344,7 +365,10 @@ class LocalBackend:
                     self.prepare()
                     self._changed.wait_for(
                         lambda: (
-                            self._phase in ("ready", "failed") or answer.cancelled or self._closed
+                            self._answers_now
+                            or self._phase == "failed"
+                            or answer.cancelled
+                            or self._closed
                         )
                     )
                 finally:
@@ -374,7 +398,7 @@ class LocalBackend:
     def _in_use(self) -> Iterator[LoadedModel | None]:
         """The model, which stays as long as this lasts; None while it isn't there to be asked."""
         with self._changed:
-            loaded = self._loaded if self._phase == "ready" else None
+            loaded = self._loaded if self._answers_now else None
             users = int(loaded is not None)  # who gets none keeps nobody waiting
             self._users += users
         try:
@@ -390,6 +414,16 @@ class LocalBackend:
             self._changed.notify_all()
 
     # -- the state; called with the lock held --
+
+    @property
+    def _gets_files(self) -> bool:
+        """Whether the chosen model's files are on their way, while another is in memory."""
+        return self._loaded is not None and self._phase in ("fetching", "converting")
+
+    @property
+    def _answers_now(self) -> bool:
+        """Whether there is a model that answers who asks now."""
+        return self._loaded is not None and (self._phase == "ready" or self._gets_files)
 
     def _aim(self, options: LocalOptions) -> None:
         """Have this model in memory, and give up what was on its way there."""
@@ -458,8 +492,12 @@ class LocalBackend:
                         return
                 else:
                     picked = None
+            # One that isn't proven came too late: nobody wanted it any more.
+            stays = self._holds is not None and self._holds == self._proven
             if picked is not None:
                 self._keep(picked)  # it may take a disk's time
+            elif target is not None and stays and self._got != target:
+                self._get_files(target, attempt)
             elif self._holds is not None:
                 self._drain(attempt, target)
             elif target is not None:
@@ -467,13 +505,18 @@ class LocalBackend:
 
     def _drain(self, attempt: CancelToken, target: LocalOptions | None) -> None:
         """When nobody works with the loaded model any more, give its memory back."""
-        before = steps(target.model) if target is not None else ()
+        before = steps(target) if target is not None else ()
+        ended: list[CancelToken] = []
+        with self._changed:
+            # Where nothing is to come after it, the phase says already what is the matter.
+            if attempt is self._attempt and self._users and target is not None:
+                self._enter("draining")
+                self._steps = ("draining", *before)
+                ended = list(self._answers) if self._ends_answers else []
+        for answer in ended:
+            answer.cancel()
         with self._changed:
             if attempt is self._attempt and self._users:
-                # Where nothing is to come after it, the phase says already what is the matter.
-                if target is not None:
-                    self._enter("draining")
-                    self._steps = ("draining", *before)
                 self._changed.wait_for(
                     lambda: not self._users or attempt is not self._attempt or self._closed
                 )
@@ -493,22 +536,56 @@ class LocalBackend:
         if not is_given_back(model):
             log.warning("something still holds the model %s, and its memory", name)
 
-    def _load(self, target: LocalOptions, attempt: CancelToken) -> None:
-        """Load it; where that fails, the one before is aimed at, or the failure is told."""
-        its_steps = steps(target.model)
-        with self._changed:
-            if attempt is self._attempt:
-                self._steps = its_steps
-
+    def _report(self, attempt: CancelToken) -> Report:
         def report(phase: BackendPhase, progress: float | None) -> None:
             with self._changed:
                 if attempt is self._attempt and not attempt.cancelled:
                     self._enter(phase, progress)
 
+        return report
+
+    def _get_files(self, target: LocalOptions, attempt: CancelToken) -> None:
+        """Look at the target's files, and fetch or convert them, while the old model answers.
+
+        Where they can't be had or used, the old model is given up for nothing: it stays.
+        """
+        its_steps = steps(target)
+        with self._changed:
+            if attempt is self._attempt:
+                self._steps = its_steps
+        failure: LLMError
+        try:
+            get_files(target, attempt, self._report(attempt))
+        except FetchStopped:  # something else is wanted by now
+            return
+        except LLMError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - files may hold anything
+            failure = load_error(error, target.model)
+            failure.__cause__ = error
+        else:
+            with self._changed:
+                if attempt is self._attempt:
+                    self._got = target
+            return
+        _tell_by_name(failure, target)
+        forget_frames(failure)
+        with self._changed:
+            if not attempt.cancelled and self._holds is not None:
+                log.warning("the model %s stays: %s", self._holds.told, type(failure).__name__)
+                self._go_back(self._holds, failure.reason)
+
+    def _load(self, target: LocalOptions, attempt: CancelToken) -> None:
+        """Load it; where that fails, the one before is aimed at, or the failure is told."""
+        its_steps = steps(target)
+        with self._changed:
+            self._got = None
+            if attempt is self._attempt:
+                self._steps = its_steps
         failure: LLMError
         try:
             with weights_apart():
-                loaded = get_ready(target, attempt, report)
+                loaded = get_ready(target, attempt, self._report(attempt))
         except FetchStopped as stopped:
             failure = ShuttingDownError()
             failure.__cause__ = stopped
@@ -527,9 +604,7 @@ class LocalBackend:
                 if not attempt.cancelled:
                     self._proven = target
             return
-        # What is kept is for everybody's page: by its name, without where it lies.
-        if "model" in failure.values:
-            failure.values = {**failure.values, "model": target.told}
+        _tell_by_name(failure, target)
         # The failure is kept, the model must not be: the next try loads another.
         forget_frames(failure)
         free_memory()
@@ -566,3 +641,9 @@ class LocalBackend:
                     self.unload()
                     break
             self._watching = False
+
+
+def _tell_by_name(failure: LLMError, options: LocalOptions) -> None:
+    """What is kept is for everybody's page: by its name, without where it lies."""
+    if "model" in failure.values:
+        failure.values = {**failure.values, "model": options.told}

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from llm.child_lines import end_with_the_app, say, say_error
-from llm.errors import DiskFullError, LLMError, NotAModelError, OutOfMemoryError, Reason
+from llm.errors import DiskFullError, LLMError, NotAModelError, Reason, WeightsTooLargeError
 from llm.local_conversions import part_of, sign
 from llm.local_errors import is_out_of_memory, load_error
 from llm.wheel_download import require_space
@@ -39,7 +39,7 @@ def convert(source: Path, folder: Path) -> None:
         NotAModelError: damaged, or no architecture that transformers reads.
         MissingPackageError: a library that reading it needs isn't installed.
         DiskFullError: not enough room beside `folder`.
-        OutOfMemoryError: the unpacked weights don't fit.
+        WeightsTooLargeError: the unpacked weights don't fit.
     """
     part = part_of(folder)
     try:
@@ -59,7 +59,7 @@ def convert(source: Path, folder: Path) -> None:
 
 def _failure(error: Exception, source: Path, folder: Path) -> LLMError:
     if is_out_of_memory(error):
-        return OutOfMemoryError(model=source.name)
+        return WeightsTooLargeError(model=source.name)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         free = shutil.disk_usage(folder.parent).free // 1_000_000
         return DiskFullError(folder=str(folder.parent), needed_mb=free + 1, free_mb=free)

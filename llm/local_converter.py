@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from llm.child_lines import environment, read_error, read_line
-from llm.errors import LLMError, ModelError, NotAModelError, OutOfMemoryError, Reason
+from llm.errors import LLMError, ModelError, NotAModelError, Reason, WeightsTooLargeError
 from llm.local_conversions import part_of
 from llm.types import CancelToken
 from llm.wheel_download import FetchStopped, bytes_in
@@ -68,7 +68,7 @@ def run_converter(source: Path, folder: Path, cancel: CancelToken, progress: Pro
     if failure is not None:
         raise failure
     if process.returncode == _KILLED:
-        raise OutOfMemoryError(model=source.name)
+        raise WeightsTooLargeError(model=source.name)
     raise NotAModelError(model=source.name, reason=Reason("reason-gguf-not-converted"))
 
 

@@ -18,13 +18,16 @@ from llm.errors import (
     MissingPackageError,
     ModelError,
     ModelNotFoundError,
+    NoChatTemplateError,
     NotAModelError,
     OutOfMemoryError,
     Reason,
     RemoteCodeError,
+    WeightsTooLargeError,
 )
 from llm.fault_log import log_fault
 from llm.local_memory import forget_frames, free_memory
+from llm.model_facts import NoFactsError
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +83,7 @@ def load_error(error: BaseException, model: str) -> LLMError:
     if isinstance(error, LLMError):
         return error
     if is_out_of_memory(error):
-        return OutOfMemoryError(model=model)
+        return WeightsTooLargeError(model=model)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return DiskFullError(folder=str(error.filename or ""), needed_mb=0, free_mb=0)
     names = {base.__name__ for base in type(error).__mro__}
@@ -92,6 +95,13 @@ def load_error(error: BaseException, model: str) -> LLMError:
         log_fault(log, "loading failed", error)
         mapped = ModelError(model=model, reason=type(error).__name__)
     return mapped
+
+
+def no_facts_error(error: NoFactsError, model: str) -> LLMError:
+    """The error of a model whose files show already that it can't be loaded."""
+    if error.reason.message_id == "reason-no-chat-template":
+        return NoChatTemplateError(model=model)
+    return NotAModelError(model=model, reason=error.reason)
 
 
 def _hub_error(names: set[str], text: str, model: str) -> LLMError | None:

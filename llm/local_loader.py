@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
-from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 
 from llm.errors import (
     LLMError,
@@ -73,6 +73,35 @@ class LoadedModel:
             self.batch.close()
 
 
+def check(folder: Path, options: LocalOptions) -> None:
+    """Look at all that is known of a model without its weights: its type, tokenizer and template.
+
+    Raises:
+        LLMError: why it can't be loaded, and nothing else.
+    """
+    transformers.logging.set_verbosity_error()
+    failure: LLMError
+    try:
+        trust = options.trust_remote_code
+        AutoConfig.from_pretrained(folder, trust_remote_code=trust)
+        _load_tokenizer(folder, options)
+        return
+    except LLMError:
+        raise
+    except Exception as error:  # noqa: BLE001 - vendors raise anything; the tree is the boundary
+        failure = load_error(error, options.model)
+        failure.__cause__ = error
+    raise failure
+
+
+def _load_tokenizer(folder: Path, options: LocalOptions) -> Any:
+    trust = options.trust_remote_code
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)
+    if not tokenizer.chat_template:
+        raise NoChatTemplateError(model=options.model)
+    return tokenizer
+
+
 def load_model(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     """Load tokenizer and weights. Progress bars and advice of the libraries are kept quiet.
 
@@ -98,9 +127,7 @@ def load_model(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
 
 def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
     trust = options.trust_remote_code
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)
-    if not tokenizer.chat_template:
-        raise NoChatTemplateError(model=options.model)
+    tokenizer = _load_tokenizer(folder, options)
     kwargs: dict[str, Any] = {
         "dtype": choose_dtype(options.dtype),
         "device_map": "auto",

@@ -131,6 +131,11 @@ def free_bytes() -> int:
                 for gpu in gpus:
                     free += torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
                 return free
+    return free_main_bytes()
+
+
+def free_main_bytes() -> int:
+    """What is free of main memory."""
     available = int(psutil.virtual_memory().available)
     in_group = _free_in_group()
     return available if in_group is None else min(available, in_group)

@@ -9,12 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from llm.embedded_model import embedded_path
 from llm.errors import LLMError, ModelError, Reason
 from llm.fault_log import log_fault
+from llm.local_conversions import is_whole
+from llm.local_errors import no_facts_error
 from llm.local_libraries import import_libraries
 from llm.local_revision import revision_of
-from llm.local_source import Report, discard_if_damaged, obtain
-from llm.models import ModelKind, ModelSpec, resolve
+from llm.local_source import (
+    Report,
+    conversion_of,
+    discard_if_damaged,
+    may_be_had_beside,
+    obtain,
+)
+from llm.model_facts import NoFactsError, facts_of_folder
+from llm.models import ModelSpec, resolve
 from llm.types import BackendPhase, CancelToken, GenerationRequest, Message, SamplingParams
 from llm.wheel_download import FetchStopped
 
@@ -34,19 +44,51 @@ PLAIN_SLOTS = 2
 _WARM_UP = GenerationRequest((Message("user", "Hi"),), SamplingParams(max_tokens=2, seed=0))
 
 
-def steps(model: str) -> tuple[BackendPhase, ...]:
-    """The phases that a model goes through, in order; none where its spec is wrong."""
+def steps(options: LocalOptions) -> tuple[BackendPhase, ...]:
+    """The phases that a model has yet to go through, in order."""
     try:
-        kind = resolve(model).kind
+        return (*_before_loading(options), "loading", "warming")
     except (LLMError, OSError):  # told when it is tried
+        return ("loading", "warming")
+
+
+def _before_loading(options: LocalOptions) -> tuple[BackendPhase, ...]:
+    spec = resolve(options.model)
+    if spec.kind == "folder":
         return ()
-    before: dict[ModelKind, tuple[BackendPhase, ...]] = {
-        "embedded": ("fetching", "converting"),
-        "gguf": ("converting",),
-        "hub": ("fetching",),
-        "folder": (),
-    }
-    return (*before[kind], "loading", "warming")
+    if spec.kind == "hub":
+        return ("fetching",)
+    models = options.data_dir / "models"
+    if conversion_of(spec, models) is not None:
+        return ()
+    fetched = spec.kind == "gguf" or embedded_path(models) is not None
+    return ("converting",) if fetched else ("fetching", "converting")
+
+
+def get_files(options: LocalOptions, cancel: CancelToken, report: Report) -> None:
+    """Look at a model's files, and fetch or convert them where there is room for that.
+
+    For while another model is in memory: all that can be known of this one before the other goes.
+
+    Raises:
+        LLMError: why it can't be had, or can't be used.
+        FetchStopped: cancelled.
+    """
+    spec, models = resolve(options.model), options.data_dir / "models"
+    if not may_be_had_beside(spec, models):
+        return
+    folder = obtain(spec, options.data_dir, options.trust_remote_code, cancel, report)
+    if spec.kind in ("embedded", "gguf") and not is_whole(folder):
+        # It is made anew, and better now than when the other has gone.
+        discard_if_damaged(folder, cancel)
+        folder = obtain(spec, options.data_dir, options.trust_remote_code, cancel, report)
+    try:
+        facts_of_folder(folder)
+    except NoFactsError as error:
+        raise no_facts_error(error, options.model) from error
+    from llm.local_loader import check
+
+    check(folder, options)
 
 
 def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> LoadedModel:

@@ -21,9 +21,17 @@ from llm.local_conversions import (
     remove_older,
 )
 from llm.local_converter import run_converter
+from llm.local_errors import no_facts_error
 from llm.local_hub import from_hub
+from llm.local_memory import free_main_bytes
+from llm.model_facts import EMBEDDED_FACTS, NoFactsError, facts_of_gguf
 from llm.models import ModelSpec
 from llm.types import BackendPhase, CancelToken
+
+_CONVERTER_BYTES = 1_000_000_000
+_CONVERTED_WEIGHT_BYTES = 4
+"""What the converter may take: by itself, and for each weight. Of the embedded model it is told to be
+1.5 GB so, and took 0.9."""
 
 Report = Callable[[BackendPhase, float | None], None]
 
@@ -58,6 +66,33 @@ def discard_if_damaged(folder: Path, cancel: CancelToken) -> None:
     with locked(folder.parent, cancel):
         if not is_whole(folder):
             remove(folder)
+
+
+def conversion_of(spec: ModelSpec, models: Path) -> Path | None:
+    """The folder that a GGUF file was converted into; None while there is none."""
+    source = spec.path or embedded_path(models)
+    if source is None:
+        return None
+    folder = folder_for(models, spec.name, source)
+    return folder if folder.is_dir() else None
+
+
+def may_be_had_beside(spec: ModelSpec, models: Path) -> bool:
+    """Whether a model can be fetched and converted while another is in memory.
+
+    Only converting takes memory, all of the weights at once.
+
+    Raises:
+        LLMError: why a GGUF file can't be used.
+    """
+    if spec.kind not in ("embedded", "gguf") or conversion_of(spec, models) is not None:
+        return True
+    try:
+        facts = facts_of_gguf(spec.path) if spec.path is not None else EMBEDDED_FACTS
+    except NoFactsError as error:
+        raise no_facts_error(error, spec.name) from error
+    weights = facts.matrix_weights + facts.other_weights
+    return _CONVERTER_BYTES + _CONVERTED_WEIGHT_BYTES * weights <= free_main_bytes()
 
 
 def _from_gguf(spec: ModelSpec, models: Path, cancel: CancelToken, report: Report) -> Path:

@@ -54,6 +54,12 @@ class ModelFacts:
     packed_bytes: int = 0
 
 
+EMBEDDED_FACTS = ModelFacts(
+    106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520, packed_bytes=101_744_640
+)
+"""Of the embedded model, before it is fetched."""
+
+
 class NoFactsError(Exception):
     """The files don't say it.
 
@@ -73,8 +79,11 @@ def facts_of_folder(folder: Path) -> ModelFacts:
         NoFactsError: files are missing, damaged or cut short, or it is no chat model.
     """
     config = read_config(folder)
-    if (classes := config.get("architectures")) and not any(
-        _ANSWERS.search(str(name)) for name in classes
+    own = config.get("auto_map")
+    if (
+        (classes := config.get("architectures"))
+        and not any(_ANSWERS.search(str(name)) for name in classes)
+        and not (isinstance(own, dict) and "AutoModelForCausalLM" in own)
     ):
         raise NoFactsError("reason-unknown-type")
     text = config.get("text_config")
@@ -93,6 +102,8 @@ def facts_of_folder(folder: Path) -> ModelFacts:
     made = config.get("quantization_config")
     method = str(made.get("quant_method") or "quantized") if isinstance(made, dict) else ""
     cached, sliding = _cached_values(text)
+    if not _may_have_template(folder):
+        raise NoFactsError("reason-no-chat-template")
     return ModelFacts(
         matrix_weights,
         other_weights,
@@ -117,6 +128,8 @@ def facts_of_gguf(file: Path) -> ModelFacts:
         raise NoFactsError("reason-gguf-damaged") from None
     except OSError:
         raise NoFactsError("reason-file-unreadable") from None
+    if "tokenizer.chat_template" not in head.values:
+        raise NoFactsError("reason-no-chat-template")
     matrix_weights = other_weights = 0
     for name, tensor in head.tensors.items():
         if len(tensor.shape) > 1 and not _GGUF_KEPT.search(name.replace("attn_output", "attn")):
@@ -153,6 +166,24 @@ def _packed_bytes(tensors: Mapping[str, Tensor]) -> int:
         if len(tensor.shape) == 2 and tensor.shape[1] % 16 == 0:
             numbers += planes * tensor.weights
     return numbers * (32 // 2 + 4) // 32
+
+
+def _may_have_template(folder: Path) -> bool:
+    """Whether the folder's tokenizer has a chat template; True where its own code decides.
+
+    Source: transformers 5.24, `PreTrainedTokenizerBase.from_pretrained`; `tekken.json` is
+    mistral-common's, which brings its templates along.
+    """
+    try:
+        told = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        told = {}
+    except (OSError, ValueError, RecursionError):
+        return True  # the tokenizer's trouble, and not that it lacks a template
+    if not isinstance(told, dict) or told.get("chat_template") or "auto_map" in told:
+        return True
+    kept = ("chat_template.jinja", "additional_chat_templates", "tekken.json")
+    return any((folder / name).exists() for name in kept)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llm.embedded_model import embedded_path
-from llm.errors import LLMError, Reason
+from llm.errors import LLMError, ModelNotFoundError, Reason
 from llm.fault_log import log_fault
 from llm.local_conversions import folder_for
 from llm.local_memory import (
@@ -27,7 +27,7 @@ from llm.local_memory import (
     native_number_bytes,
     packs_weights,
 )
-from llm.model_facts import ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
+from llm.model_facts import EMBEDDED_FACTS, ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
 from llm.model_fit import Fit, fit, weights_bytes
 from llm.models import resolve
 from llm.served_values import whole_text
@@ -47,11 +47,6 @@ DEEPEST = 3
 MOST = 200
 """Models that are listed at most."""
 _MOST_FOLDERS = 5_000
-
-_EMBEDDED = ModelFacts(
-    106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520, packed_bytes=101_744_640
-)
-"""Of the embedded model, before it is fetched."""
 
 _OTHER_GGUF = re.compile(r"mmproj|-0000[2-9]-of-|-000[1-9]\d-of-", re.IGNORECASE)
 _SHARDED_GGUF = re.compile(r"-00001-of-0000[2-9]|-00001-of-000[1-9]\d", re.IGNORECASE)
@@ -248,7 +243,7 @@ def _named(options: LocalOptions) -> ListedModel:
         models = options.data_dir / "models"
         source = spec.path or embedded_path(models)
         if source is None:
-            return ListedModel(options, _EMBEDDED)
+            return ListedModel(options, EMBEDDED_FACTS)
         converted = folder_for(models, spec.name, source)
         of_file = _gguf_file(source, options)
         if not converted.is_dir():
@@ -260,6 +255,8 @@ def _named(options: LocalOptions) -> ListedModel:
         return replace(model, facts=model.facts and replace(model.facts, packed_bytes=packed or 0))
     except LLMError as error:
         told = error.values.get("reason")
+        if isinstance(error, ModelNotFoundError):  # its own sentence can't stand within another
+            told = Reason("reason-not-there")
         return ListedModel(options, trouble=told if isinstance(told, Reason) else error.reason)
     except OSError:
         return ListedModel(options, trouble=Reason("reason-file-unreadable"))

@@ -163,7 +163,7 @@ def test_a_process_that_was_killed_ran_out_of_memory(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_instead(monkeypatch, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    assert type(failure_of(source, tmp_path / "m")).__name__ == "OutOfMemoryError"
+    assert type(failure_of(source, tmp_path / "m")).__name__ == "WeightsTooLargeError"
 
 
 def test_a_folder_that_got_its_name_is_whole_whatever_came_after(

@@ -17,10 +17,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import llm.local_loader
-from llm.errors import LoadingStoppedError, NotAModelError, OutOfMemoryError, Reason
+import llm.local_source
+from llm.embedded_model import FetchStopped
+from llm.errors import LoadingStoppedError, NotAModelError, Reason, WeightsTooLargeError
 from llm.local_backend import LocalBackend, LocalOptions
-from llm.types import BackendPhase, CancelToken, Delta, Finish, Notice
+from llm.types import NOT_BEGUN, BackendPhase, CancelToken, Delta, Finish, Notice
 from tests.local_answers import TIMEOUT_S, Gate, ask, begun, cut, model_of, read
+from tests.tiny_gguf import write_tiny_gguf
 from tests.tiny_model import make_tiny_model
 
 pytest_plugins = "tests.local_fixtures"
@@ -189,7 +192,31 @@ def test_running_answers_are_stopped_where_that_is_wished_and_keep_what_they_sai
         assert finish.reason == "abort"
         assert finish.usage.completion_tokens is not None
         assert finish.usage.completion_tokens < 400
+        assert finish.why == Reason("finish-model-changed", {"model": "Second"})
     assert answered_by(backend) == "Second"
+
+
+def test_who_stops_an_answer_is_told_of_no_other_model_and_nothing_begins_without_one(
+    backend: LocalBackend, loads: Loads
+) -> None:
+    loads.hold()
+    cancel = CancelToken()
+    ends: list[object] = []
+    asked = threading.Thread(target=lambda: ends.extend(backend.stream(ask(), cancel)))
+    asked.start()
+    assert loads.reached.wait(TIMEOUT_S)
+    cancel.cancel()
+    asked.join(TIMEOUT_S)
+    assert ends == [Finish("abort", why=NOT_BEGUN)]
+    loads.go_on.set()
+    model_of(backend)
+    stop = CancelToken()
+    items = begun(backend, ask(max_tokens=400), stop)
+    next(items)
+    stop.cancel()
+    *_, finish = items
+    assert isinstance(finish, Finish)
+    assert (finish.reason, finish.why) == ("abort", None)
 
 
 def test_those_who_let_answers_end_may_still_stop_them(
@@ -250,13 +277,143 @@ def test_a_model_that_cannot_be_loaded_gives_way_to_the_one_before(
     assert loads.held == []
 
 
+def take_the_template(folder: Path) -> None:
+    for name in ("tokenizer_config.json", "chat_template.jinja"):
+        if (file := folder / name).is_file():
+            told = json.loads(file.read_text()) if name.endswith("json") else None
+            file.unlink()
+            if told is not None:
+                told.pop("chat_template", None)
+                file.write_text(json.dumps(told))
+
+
+def of_an_unknown_type(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "nobody-knows"}))
+
+
+def without_a_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        break_the_weights,
+        shutil.rmtree,
+        take_the_template,
+        of_an_unknown_type,
+        without_a_tokenizer,
+    ],
+)
+def test_what_its_files_show_to_be_impossible_takes_the_model_from_nobody(
+    backend: LocalBackend,
+    folders: tuple[Path, Path],
+    loads: Loads,
+    damage: Callable[[Path], None],
+) -> None:
+    model = weakref.ref(model_of(backend))
+    damage(folders[1])
+    items = begun(backend, ask(max_tokens=50))
+    next(items)
+    backend.choose(other(backend, folders[1]), stop_answers=True)
+    *_, finish = items
+    assert isinstance(finish, Finish)
+    assert finish.reason == "length"
+    assert answered_by(backend) == "First"
+    notice = backend.status().notice
+    assert notice is not None
+    assert "Second" in str(notice)
+    assert loads.names == ["First"]
+    assert model() is not None
+
+
+def test_a_gguf_file_is_converted_while_the_model_before_still_answers(
+    backend: LocalBackend, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converting, go_on = threading.Event(), threading.Event()
+    run_converter = llm.local_source.run_converter
+
+    def held(*args: Any) -> None:
+        converting.set()
+        assert go_on.wait(TIMEOUT_S)
+        run_converter(*args)
+
+    monkeypatch.setattr(llm.local_source, "run_converter", held)
+    model_of(backend)
+    file = write_tiny_gguf(folders[1], folders[1].parent / "Tiny.gguf")
+    backend.choose(other(backend, file))
+    assert converting.wait(TIMEOUT_S)
+    assert answered_by(backend) == "First"
+    status = backend.status()
+    assert (status.phase, status.model, status.meanwhile) == ("converting", "Tiny", "First")
+    assert backend.slots == 4
+    assert backend.window_tokens(ask()) is not None
+    go_on.set()
+    wait_for(backend, "ready")
+    assert answered_by(backend) == "Tiny"
+    assert backend.status().meanwhile == ""
+    assert backend._steps == ("loading", "warming")  # nothing of it is to be converted again
+
+
+def test_where_there_is_no_room_for_both_the_model_goes_before_the_other_is_converted(
+    backend: LocalBackend, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llm.local_source, "free_main_bytes", lambda: 10_000_000)
+    holds: list[LocalOptions | None] = []
+    run_converter = llm.local_source.run_converter
+
+    def watched(*args: Any) -> None:
+        holds.append(backend.holds)
+        run_converter(*args)
+
+    monkeypatch.setattr(llm.local_source, "run_converter", watched)
+    model_of(backend)
+    file = write_tiny_gguf(folders[1], folders[1].parent / "Tiny.gguf")
+    backend.choose(other(backend, file))
+    assert answered_by(backend) == "Tiny"
+    assert holds == [None]
+
+
+def test_cancelling_while_files_are_got_takes_the_model_from_nobody(
+    backend: LocalBackend, folders: tuple[Path, Path], loads: Loads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converting = threading.Event()
+
+    def never(source: Path, folder: Path, cancel: CancelToken, progress: object) -> None:
+        converting.set()
+        assert cancel.wait(TIMEOUT_S)
+        raise FetchStopped
+
+    monkeypatch.setattr(llm.local_source, "run_converter", never)
+    model_of(backend)
+    file = write_tiny_gguf(folders[1], folders[1].parent / "Tiny.gguf")
+    backend.choose(other(backend, file))
+    assert converting.wait(TIMEOUT_S)
+    backend.cancel_loading()
+    assert answered_by(backend) == "First"
+    wait_for(backend, "ready")
+    assert backend.status().model == "First"
+    assert loads.names == ["First"]
+
+
 def test_where_the_one_before_has_gone_too_the_failure_is_told_and_the_next_choice_works(
-    backend: LocalBackend, folders: tuple[Path, Path], tmp_path: Path
+    backend: LocalBackend,
+    folders: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     third = shutil.copytree(folders[0], tmp_path / "Third")
     model_of(backend)
     break_the_weights(folders[0])
-    break_the_weights(folders[1])
+    load = llm.local_loader._load
+
+    def too_large(folder: Path, name: str, options: LocalOptions) -> Any:
+        if name == "Second":
+            raise MemoryError
+        return load(folder, name, options)
+
+    monkeypatch.setattr(llm.local_loader, "_load", too_large)
     backend.choose(other(backend, folders[1]))
     wait_for(backend, "failed")
     assert isinstance(backend.status().error, NotAModelError)
@@ -302,7 +459,8 @@ def test_out_of_memory_while_loading_goes_back_too(
     assert notice is not None
     why = notice.values["why"]
     assert isinstance(why, Reason)
-    assert why.message_id == OutOfMemoryError.message_id
+    assert why.message_id == WeightsTooLargeError.message_id
+    assert "conversation" not in str(notice)
 
 
 def test_cancelling_a_first_load_says_so_and_the_next_question_loads_after_all(

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from llm.local_packed import cpu_packs
-from llm.model_facts import ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
+from llm.model_facts import EMBEDDED_FACTS, ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
 from llm.model_fit import context_bytes, fit, weights_bytes
-from llm.model_list_local import _EMBEDDED as EMBEDDED_FACTS
 from tests.model_data import model_data_dir
 from tests.tiny_gguf import write_tiny_gguf
 from tests.tiny_model import make_tiny_model
