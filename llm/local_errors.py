@@ -18,7 +18,6 @@ from llm.errors import (
     MissingPackageError,
     ModelError,
     ModelNotFoundError,
-    NoChatTemplateError,
     NotAModelError,
     OutOfMemoryError,
     Reason,
@@ -97,10 +96,8 @@ def load_error(error: BaseException, model: str) -> LLMError:
     return mapped
 
 
-def no_facts_error(error: NoFactsError, model: str) -> LLMError:
+def no_facts_error(error: NoFactsError, model: str) -> NotAModelError:
     """The error of a model whose files show already that it can't be loaded."""
-    if error.reason.message_id == "reason-no-chat-template":
-        return NoChatTemplateError(model=model)
     return NotAModelError(model=model, reason=error.reason)
 
 

@@ -44,6 +44,11 @@ PLAIN_SLOTS = 2
 _WARM_UP = GenerationRequest((Message("user", "Hi"),), SamplingParams(max_tokens=2, seed=0))
 
 
+def slots_of(options: LocalOptions) -> int:
+    """How many answers a model gives at once at most, as far as settings say it."""
+    return options.slots or (PLAIN_SLOTS if options.batching == "off" else BATCHED_SLOTS)
+
+
 def steps(options: LocalOptions) -> tuple[BackendPhase, ...]:
     """The phases that a model has yet to go through, in order."""
     try:

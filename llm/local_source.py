@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from llm.embedded_model import embedded_path, fetch_embedded
-from llm.errors import ModelError, Reason
+from llm.errors import ModelError, NoChatTemplateError, Reason
 from llm.local_conversions import (
     folder_for,
     is_whole,
@@ -24,7 +24,7 @@ from llm.local_converter import run_converter
 from llm.local_errors import no_facts_error
 from llm.local_hub import from_hub
 from llm.local_memory import free_main_bytes
-from llm.model_facts import EMBEDDED_FACTS, NoFactsError, facts_of_gguf
+from llm.model_facts import EMBEDDED_FACTS, ModelFacts, NoFactsError, facts_of_gguf
 from llm.models import ModelSpec
 from llm.types import BackendPhase, CancelToken
 
@@ -87,10 +87,18 @@ def may_be_had_beside(spec: ModelSpec, models: Path) -> bool:
     """
     if spec.kind not in ("embedded", "gguf") or conversion_of(spec, models) is not None:
         return True
+    file = spec.path.name if spec.path is not None else spec.name
     try:
         facts = facts_of_gguf(spec.path) if spec.path is not None else EMBEDDED_FACTS
     except NoFactsError as error:
-        raise no_facts_error(error, spec.name) from error
+        raise no_facts_error(error, file) from error
+    if not facts.has_template:
+        raise NoChatTemplateError(model=file)
+    return may_be_converted_beside(facts)
+
+
+def may_be_converted_beside(facts: ModelFacts) -> bool:
+    """Whether there is memory to convert such a GGUF file while a model is loaded."""
     weights = facts.matrix_weights + facts.other_weights
     return _CONVERTER_BYTES + _CONVERTED_WEIGHT_BYTES * weights <= free_main_bytes()
 

@@ -39,6 +39,7 @@ class ModelFacts:
         context_tokens: the window; None where it isn't told.
         cached_values: numbers that the KV cache keeps for each token, keys and values together.
         sliding_values: the same in layers that look back `sliding_tokens` only.
+        has_template: whether it has a chat template; True too where its own code decides.
         packed_bytes: what a second copy of the weights takes where one is made: packed, as the
             4-bit and 8-bit numbers that they were made of (`llm.local_packed`).
     """
@@ -52,6 +53,7 @@ class ModelFacts:
     sliding_values: int = 0
     sliding_tokens: int = 0
     packed_bytes: int = 0
+    has_template: bool = True
 
 
 EMBEDDED_FACTS = ModelFacts(
@@ -102,8 +104,6 @@ def facts_of_folder(folder: Path) -> ModelFacts:
     made = config.get("quantization_config")
     method = str(made.get("quant_method") or "quantized") if isinstance(made, dict) else ""
     cached, sliding = _cached_values(text)
-    if not _may_have_template(folder):
-        raise NoFactsError("reason-no-chat-template")
     return ModelFacts(
         matrix_weights,
         other_weights,
@@ -113,6 +113,7 @@ def facts_of_folder(folder: Path) -> ModelFacts:
         cached,
         sliding,
         _whole(text, "sliding_window") or 0,
+        has_template=_may_have_template(folder),
     )
 
 
@@ -128,8 +129,6 @@ def facts_of_gguf(file: Path) -> ModelFacts:
         raise NoFactsError("reason-gguf-damaged") from None
     except OSError:
         raise NoFactsError("reason-file-unreadable") from None
-    if "tokenizer.chat_template" not in head.values:
-        raise NoFactsError("reason-no-chat-template")
     matrix_weights = other_weights = 0
     for name, tensor in head.tensors.items():
         if len(tensor.shape) > 1 and not _GGUF_KEPT.search(name.replace("attn_output", "attn")):
@@ -148,6 +147,7 @@ def facts_of_gguf(file: Path) -> ModelFacts:
         context_tokens=head.of_architecture("context_length"),
         cached_values=layers * kv_heads * (keys + values),
         packed_bytes=_packed_bytes(head.tensors),
+        has_template="tokenizer.chat_template" in head.values,
     )
 
 
@@ -169,15 +169,13 @@ def _packed_bytes(tensors: Mapping[str, Tensor]) -> int:
 
 
 def _may_have_template(folder: Path) -> bool:
-    """Whether the folder's tokenizer has a chat template; True where its own code decides.
+    """Whether the folder's tokenizer has a chat template; True where that can't be known.
 
     Source: transformers 5.24, `PreTrainedTokenizerBase.from_pretrained`; `tekken.json` is
     mistral-common's, which brings its templates along.
     """
     try:
         told = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        told = {}
     except (OSError, ValueError, RecursionError):
         return True  # the tokenizer's trouble, and not that it lacks a template
     if not isinstance(told, dict) or told.get("chat_template") or "auto_map" in told:

@@ -48,6 +48,10 @@ class Fit:
     def needed_bytes(self) -> int:
         return self.weights_bytes + self.context_bytes
 
+    def needed_by(self, conversations: int) -> int:
+        """What it takes with so many conversations, each as long as the window."""
+        return self.weights_bytes + conversations * self.context_bytes
+
     @property
     def level(self) -> Level:
         if self.needed_bytes <= self.free_bytes:

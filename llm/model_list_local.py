@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from llm.embedded_model import embedded_path
 from llm.errors import LLMError, ModelNotFoundError, Reason
@@ -27,9 +27,10 @@ from llm.local_memory import (
     native_number_bytes,
     packs_weights,
 )
+from llm.local_source import conversion_of, may_be_converted_beside
 from llm.model_facts import EMBEDDED_FACTS, ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
 from llm.model_fit import Fit, fit, weights_bytes
-from llm.models import resolve
+from llm.models import ModelSpec, display_name, resolve
 from llm.served_values import whole_text
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ MOST = 200
 """Models that are listed at most."""
 _MOST_FOLDERS = 5_000
 
+HALF_DOWNLOADED, NO_TEMPLATE = "reason-half-downloaded", "reason-no-chat-template"
+
 _OTHER_GGUF = re.compile(r"mmproj|-0000[2-9]-of-|-000[1-9]\d-of-", re.IGNORECASE)
 _SHARDED_GGUF = re.compile(r"-00001-of-0000[2-9]|-00001-of-000[1-9]\d", re.IGNORECASE)
 
@@ -60,11 +63,19 @@ class ListedModel:
         options: how it is loaded.
         facts: what its files say; None where there are none yet, or they can't be used.
         trouble: why it can't be used as it is.
+        conversion: whether it must be converted first, and then whether there is memory for that
+            `beside` another model or only `alone`.
     """
 
     options: LocalOptions
     facts: ModelFacts | None = None
     trouble: Reason | None = None
+    conversion: Literal["", "beside", "alone"] = ""
+
+    @property
+    def impossible(self) -> bool:
+        """Whether loading it can't but fail; what is half downloaded is fetched to the end."""
+        return self.trouble is not None and self.trouble.message_id != HALF_DOWNLOADED
 
     @property
     def key(self) -> str:
@@ -243,7 +254,7 @@ def _named(options: LocalOptions) -> ListedModel:
         models = options.data_dir / "models"
         source = spec.path or embedded_path(models)
         if source is None:
-            return ListedModel(options, EMBEDDED_FACTS)
+            return _converted(ListedModel(options, EMBEDDED_FACTS), spec)
         converted = folder_for(models, spec.name, source)
         of_file = _gguf_file(source, options)
         if not converted.is_dir():
@@ -336,12 +347,14 @@ def _cached(folder: Path, options: LocalOptions) -> Iterator[ListedModel]:
     except (OSError, ValueError):
         return
     model = _model_folder(snapshot, options)
+    if model.trouble == Reason(NO_TEMPLATE):  # it may not have been downloaded yet
+        model = replace(model, trouble=None)
     if model.trouble is None:
         yield model
     elif half or model.trouble.message_id in ("reason-weights-missing", "reason-no-weights"):
         # Choosing it fetches the rest. Without any weights something else was wanted of it.
         if half or any(snapshot.glob("*.safetensors*")):
-            yield replace(model, trouble=Reason("reason-half-downloaded"))
+            yield replace(model, trouble=Reason(HALF_DOWNLOADED))
     elif model.trouble.message_id != "reason-unknown-type":
         yield model
 
@@ -359,7 +372,9 @@ def _remembered(path: Path, options: LocalOptions, look: Callable[[], ModelFacts
     key = str(path), tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
     if key not in _facts:
         try:
-            known = ListedModel(options, look())
+            facts = look()
+            lacks = None if facts.has_template else Reason(NO_TEMPLATE)
+            known = ListedModel(options, facts, lacks)
         except NoFactsError as error:
             known = ListedModel(options, trouble=error.reason)
         except Exception as error:  # noqa: BLE001 - files may hold anything
@@ -378,4 +393,12 @@ def _model_folder(folder: Path, options: LocalOptions) -> ListedModel:
 def _gguf_file(file: Path, options: LocalOptions) -> ListedModel:
     if _SHARDED_GGUF.search(file.name):
         return ListedModel(options, trouble=Reason("reason-gguf-split"))
-    return _remembered(file, options, lambda: facts_of_gguf(file))
+    model = _remembered(file, options, lambda: facts_of_gguf(file))
+    return _converted(model, ModelSpec("gguf", display_name(options.model), file))
+
+
+def _converted(model: ListedModel, spec: ModelSpec) -> ListedModel:
+    """With what there is to convert of it."""
+    if model.facts is None or conversion_of(spec, model.options.data_dir / "models") is not None:
+        return model
+    return replace(model, conversion="beside" if may_be_converted_beside(model.facts) else "alone")

@@ -21,6 +21,7 @@ from ui.conversation_id import conversation, meant, was_lost
 from ui.export_menu import draw_export_menu
 from ui.language import say
 from ui.live_answer import follow
+from ui.model_trouble import draw_model_trouble
 from ui.note import draw_note, draw_undo
 from ui.other_branch import draw_way_there, look_there
 from ui.paint_probe import paint_meter
@@ -88,6 +89,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     export_place = st.empty()
     setup_place, earlier_place = st.empty(), st.empty()
     history, again_place = st.container(key="history"), st.empty()
+    phases_place = st.empty()
     if state is not None and turns:
         draw_export_menu(export_place, state)
     else:
@@ -98,7 +100,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
         _offer_another_try(again_place, here, turns[-1])
     running_turn = job.request.request_id if job is not None else None
     context_place = _draw_bottom(
-        here, running_turn, elsewhere=elsewhere is not None, empty=not turns
+        here, running_turn, status, elsewhere=elsewhere is not None, empty=not turns
     )
     follow_the_end(st.session_state.get("asked", 0))
 
@@ -128,7 +130,8 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     except LLMError:  # what the sidebar holds can't be sent; who asks is told so
         keep_context_meter(context_place, len(turns))
     if not status.settled:
-        watch(backend, backend_status, setup_place)
+        # Whoever reads a conversation is at its end.
+        watch(backend, backend_status, phases_place if turns else setup_place)
 
 
 def _is_elsewhere(running_turn: str, state: ConversationState | None) -> bool:
@@ -201,16 +204,21 @@ def _draw_history(
 
 
 def _draw_bottom(
-    here: ConversationKey, running_turn: str | None, *, elsewhere: bool, empty: bool
+    here: ConversationKey,
+    running_turn: str | None,
+    status: BackendStatus,
+    *,
+    elsewhere: bool,
+    empty: bool,
 ) -> DeltaGenerator:
-    """What stands at the lower edge: a note, Stop, the input; below it a place is left.
+    """What stands at the lower edge: notes, Stop, the input; below it a place is left.
 
     Args:
         elsewhere: whether that turn is on a branch that isn't shown.
         empty: whether no turn is shown.
     """
     with st.bottom:
-        note_place, stop_place = st.empty(), st.empty()
+        trouble_place, note_place, stop_place = st.empty(), st.empty(), st.empty()
         with undisturbed():
             if "refused_question" in st.session_state:
                 st.session_state.question = st.session_state.pop("refused_question")
@@ -227,6 +235,7 @@ def _draw_bottom(
         context_place = st.empty()
     if question:
         st.rerun()
+    draw_model_trouble(trouble_place, status)
     draw_note(note_place, here, undo_stands=empty)
     if running_turn is None:
         return context_place

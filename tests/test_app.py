@@ -448,6 +448,22 @@ def test_what_was_asked_or_kept_with_more_tokens_opens_with_what_is_allowed(
 
 # The line
 
+READY = BackendStatus("ready")
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "Second in line; the model is getting ready (converting, once only) …"),
+        ("zh", "排在第 2 位，模型正在准备（正在转换（仅一次））……"),
+    ],
+)
+def test_those_in_line_are_told_what_the_model_waits_for(language: str, said: str) -> None:
+    converting = BackendStatus("converting", "New")
+    assert live_answer.told(Place(2), converting).sentence(catalogue(language)) == said
+    meanwhile = replace(converting, meanwhile="Old")
+    assert live_answer.told(Place(2, 20), meanwhile) == live_answer.told(Place(2, 20), READY)
+
 
 @pytest.mark.parametrize(
     ("left_s", "said"),
@@ -466,12 +482,12 @@ def test_what_was_asked_or_kept_with_more_tokens_opens_with_what_is_allowed(
 def test_the_time_in_line_is_said_as_exactly_as_it_is_known(
     left_s: float | None, said: str
 ) -> None:
-    assert live_answer.told(Place(1, left_s)).sentence(catalogue("en")) == said
+    assert live_answer.told(Place(1, left_s), READY).sentence(catalogue("en")) == said
 
 
 def test_places_in_line_have_their_ordinals() -> None:
     english = {
-        number: live_answer.told(Place(number)).sentence(catalogue("en"))
+        number: live_answer.told(Place(number), READY).sentence(catalogue("en"))
         for number in (1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 101, 111)
     }
     told = [sentence.partition(" ")[0] for sentence in english.values()]
@@ -490,7 +506,8 @@ def test_places_in_line_have_their_ordinals() -> None:
         "111th",
     ]
     chinese = [
-        live_answer.told(Place(number, 20)).sentence(catalogue("zh")) for number in (1, 2, 21)
+        live_answer.told(Place(number, 20), READY).sentence(catalogue("zh"))
+        for number in (1, 2, 21)
     ]
     assert chinese == [
         "下一个就轮到您，大约还需 20 秒……",

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from llm import model_list_local
+from llm.catalogue import catalogue
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.local_memory import packs_weights
 from llm.model_facts import ModelFacts
@@ -356,10 +357,13 @@ def test_named_models_come_first_each_in_its_own_way_and_are_not_listed_twice(
     assert small.options.attn_implementation == hub.options.attn_implementation == "eager"
     assert [reason(m) for m in (embedded, small, hub, missing)] == [
         *["", "", ""],
-        "error-model-not-found",
+        "reason-not-there",
     ]
     assert missing.trouble is not None
-    assert missing.trouble.values == {"model": "model"}, "it says where it looked"
+    told = missing.trouble.sentence(catalogue("en"))
+    assert "[[models]]" in told, "the path may stand in either"
+    assert not told.endswith("."), "it stands within another sentence"
+    assert [m.impossible for m in models.models()] == [False, False, False, True]
 
 
 def test_looking_never_holds_up_who_asks_and_is_done_once_at_a_time(

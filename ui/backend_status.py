@@ -109,7 +109,7 @@ def draw_phases(place: DeltaGenerator, status: BackendStatus) -> None:
             return
         at = status.steps.index(status.phase)
         megabytes = round(status.fetch_bytes / 1e6)
-        lines = []
+        lines = [f"**{plain(status.model)}**"] if status.model else []
         for index, phase in enumerate(status.steps):
             mark = "✓" if index < at else ("◌" if index == at else "·")
             lines.append(f"{mark} {say(f'step-{phase}', megabytes=megabytes)}")

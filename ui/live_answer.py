@@ -19,6 +19,7 @@ from llm.pacing import FramePacer, PaintMeter
 from llm.plain_markdown import plain
 from llm.registry import Place
 from llm.stored_answer import StoredAnswer
+from llm.types import BackendStatus
 from ui.answer_view import AnswerView
 from ui.language import say, words
 from ui.reasoning_view import ReasoningView
@@ -152,27 +153,32 @@ class StatusLine:
         if isinstance(job, StoredAnswer):
             return say("answer-elsewhere")
         if snapshot.phase == "waiting":
-            return self._in_line()
+            return self._in_line(job)
         if snapshot.notice is not None:
             return plain(snapshot.notice.sentence(words(), seconds=int(job.notice_s())))
         backend = job.backend.status()
-        if backend.preparing and not snapshot.model:  # else it is another model that gets ready
+        # Where it is known who answers, it is another model that gets ready.
+        if backend.preparing and not backend.meanwhile and not snapshot.model:
             return say("answer-preparing", phase=say(f"phase-{backend.phase}"))
         # The model may have become ready only after the question had its turn.
         ready_s = backend.elapsed_s if backend.ready else job.reading_s()
         return say("answer-reading", seconds=int(min(job.reading_s(), ready_s)))
 
-    def _in_line(self) -> str:
+    def _in_line(self, job: GenerationJob) -> str:
         if time.monotonic() - self._asked_s >= LINE_LOOK_S:
             self._asked_s = time.monotonic()
             # None: it has just been taken.
-            self._waiting = told(self._place() or Place(1, 0.0)).sentence(words())
+            place = self._place() or Place(1, 0.0)
+            self._waiting = told(place, job.backend.status()).sentence(words())
         return self._waiting
 
 
-def told(place: Place) -> Reason:
+def told(place: Place, backend: BackendStatus) -> Reason:
     """Where somebody stands in line, and how long it will take, as exactly as that is known."""
     number, left_s = place.number, place.left_s
+    if backend.preparing and not backend.meanwhile:
+        phase = Reason(f"phase-{backend.phase}")
+        return Reason("answer-waiting-model", {"place": number, "phase": phase})
     if left_s is None:
         return Reason("answer-waiting", {"place": number})
     if left_s < SOON_S:

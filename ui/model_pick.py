@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from unicodedata import east_asian_width
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from llm.local_ready import slots_of
+from llm.model_fit import Fit
 from llm.model_list_local import ListedModel
 from llm.plain_markdown import plain
 from llm.types import BackendStatus
@@ -19,10 +22,18 @@ from ui import resources
 from ui.backend_status import StatusPlace, short_status
 from ui.callback import callback
 from ui.language import say, words
+from ui.model_in_sight import bring_in_sight
 
 _KEY = "local_model_pick"
 _LOOKED = "local_model_looked"
+_SURE = "local_model_sure"
+_LOOKS = "local_model_looks"
 _DRAWN = "local_models_drawn"
+
+LABEL_WIDTH = 30
+"""Letters of a list entry that are seen, about; a Chinese character is as wide as two."""
+LEAST_NAME = 9
+"""Of a name at least so much is shown."""
 
 
 def draw_model_pick(
@@ -54,7 +65,9 @@ def draw_model_pick(
         said_place, button_place = st.empty(), st.empty()
         status = backend.status()
         if looked is not None:
-            said_place.caption(_told(models[looked], models.get(chosen), status))
+            said_place.caption(_told(models[looked], status))
+        elif status.meanwhile:
+            said_place.caption(plain(say("model-meanwhile", name=status.meanwhile)))
         elif status.phase == "draining" and (affected := _affected(status)):
             said_place.caption("  \n".join(affected))
         elif status.notice is not None:
@@ -63,6 +76,8 @@ def draw_model_pick(
             said_place.caption(_how_it_answers(status, backend.slots))
         with button_place.container(horizontal=True, gap="small"):
             _draw_buttons(models.get(looked or ""), status)
+        if looked is not None:
+            bring_in_sight(st.session_state.get(_LOOKS, 0))
     return place
 
 
@@ -94,7 +109,7 @@ def _drawn() -> object:
         backend.chosen,
         (status.preparing, status.phase in ("draining", "failed", "unloaded")),
         (status.answering, _waiting(status)) if asks else None,
-        status.notice,
+        (status.notice, status.meanwhile, backend.holds),
         (status.batched, status.notes),
         resources.local_models().sizes_are_known,
     )
@@ -111,7 +126,7 @@ def _how_it_answers(status: BackendStatus, slots: int) -> str:
 
 
 def _labels(models: list[ListedModel]) -> dict[str, str]:
-    """The name first: what is long is cut off. Two of one name are told apart by their folder."""
+    """The name first, a long one without its middle. Two of one name are told apart by folder."""
     names = [model.options.called for model in models]
     labels = [_label(model, names.count(model.options.called)) for model in models]
     # Streamlit knows an option by what it shows.
@@ -124,10 +139,11 @@ def _labels(models: list[ListedModel]) -> dict[str, str]:
 
 
 def _label(model: ListedModel, alike: int) -> str:
-    parts = [model.options.called]
-    if alike > 1:
-        folder = model.options.model.replace("\\", "/").rstrip("/").split("/")[-2:-1]
-        parts = [f"{model.options.called} ({folder[0]})"] if folder else parts
+    name, parts = model.options.called, []
+    if alike > 1 and (
+        folder := model.options.model.replace("\\", "/").rstrip("/").split("/")[-2:-1]
+    ):
+        name = f"{name} ({folder[0]})"
     held, weights = (
         resources.local_models().fit(model),
         resources.local_models().weights_bytes(model),
@@ -137,11 +153,31 @@ def _label(model: ListedModel, alike: int) -> str:
         parts.append(say("model-mark-half" if half else "model-mark-trouble"))
     elif held is not None and held.level != "fits":
         parts.append(say(f"model-mark-{held.level}"))
-    if weights is not None:
+    if weights is not None and not model.impossible:
         parts.append(_size(weights))
     if (kept := _kept_as(model)) and kept not in model.options.called:
         parts.append(kept)
-    return " · ".join(parts)
+    rest = "".join(f" · {part}" for part in parts)
+    return shortened(name, max(LEAST_NAME, LABEL_WIDTH - _width(rest))) + rest
+
+
+def shortened(name: str, width: int) -> str:
+    """The name without its middle where it is wider: models differ in how they begin and end."""
+    if _width(name) <= width:
+        return name
+    begin, end = "", ""
+    for first, last in zip(name, reversed(name), strict=True):
+        if _width(f"{begin}{first}…{end}") > width:
+            break
+        begin += first
+        if _width(f"{begin}…{last}{end}") > width:
+            break
+        end = last + end
+    return f"{begin}…{end}"
+
+
+def _width(text: str) -> int:
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _kept_as(model: ListedModel) -> str:
@@ -157,41 +193,58 @@ def _size(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 999.5e6 else f"{max(1, round(count / 1e6))} MB"
 
 
-def _told(model: ListedModel, before: ListedModel | None, status: BackendStatus) -> str:
+def _told(model: ListedModel, status: BackendStatus) -> str:
     """What a model that is looked at would take, and whom it would affect."""
     lines = []
+    name = model.options.called
     if model.trouble is not None:
-        lines.append(say("model-trouble", why=model.trouble.sentence(words())))
-    held, weights = (
-        resources.local_models().fit(model),
-        resources.local_models().weights_bytes(model),
-    )
-    if held is not None and held.context_tokens is not None:
-        lines.append(
-            say(
-                "model-takes",
-                needed=_size(held.needed_bytes),
-                weights=_size(held.weights_bytes),
-                context=_size(held.context_bytes),
-                tokens=held.context_tokens,
-            )
-        )
-    elif weights is not None:
-        lines.append(say("model-takes-weights", weights=_size(weights)))
-    elif model.facts is None and model.trouble is None:
-        lines.append(say("model-unknown"))
-    if held is not None:
-        lines.append(
-            say(
-                f"model-{held.level}",
-                free=_size(held.free_bytes),
-                tokens=held.fitting_tokens or 0,
-            )
-        )
-    if before is not None:
-        lines.append(say("model-for-all", name=before.options.called))
-    lines += _affected(status)
+        kind = "model-trouble" if model.impossible else "model-trouble-half"
+        lines.append(say(kind, name=name, why=model.trouble.sentence(words())))
+    if not model.impossible:
+        lines += _needs(model)
+        lines += _before_it(model)
+        lines += _affected(status)
     return "  \n".join(plain(line) for line in lines)
+
+
+def _needs(model: ListedModel) -> list[str]:
+    """What it takes, and whether that is there."""
+    listed, name = resources.local_models(), model.options.called
+    held, weights = listed.fit(model), listed.weights_bytes(model)
+    if held is None or held.context_tokens is None:
+        if weights is not None:
+            return [say("model-takes-weights", name=name, weights=_size(weights)), *_fits(held)]
+        return [say("model-unknown", name=name)] if model.facts is None else []
+    takes = say(
+        "model-takes",
+        name=name,
+        needed=_size(held.needed_bytes),
+        weights=_size(held.weights_bytes),
+        context=_size(held.context_bytes),
+        tokens=held.context_tokens,
+    )
+    lines, slots = [takes, *_fits(held)], slots_of(model.options)
+    if held.level == "fits" and (all_of_them := held.needed_by(slots)) > held.free_bytes:
+        lines.append(say("model-many", slots=slots, needed=_size(all_of_them)))
+    if held.level == "no" and st.session_state.get(_SURE) == model.key:
+        lines.append(say("model-cost"))
+    return lines
+
+
+def _fits(held: Fit | None) -> list[str]:
+    if held is None:
+        return []
+    free, tokens = _size(held.free_bytes), held.fitting_tokens or 0
+    return [say(f"model-{held.level}", free=free, tokens=tokens)]
+
+
+def _before_it(model: ListedModel) -> list[str]:
+    """What becomes of the model that is in memory, which may be none."""
+    held = resources.local_backend().holds
+    if held is None:
+        return [say("model-shared")]
+    converts = [say(f"model-converts-{model.conversion}")] if model.conversion else []
+    return [*converts, say("model-for-all", name=held.called)]
 
 
 def _affected(status: BackendStatus) -> list[str]:
@@ -215,23 +268,31 @@ def _waiting(status: BackendStatus) -> int:
 def _draw_buttons(looked: ListedModel | None, status: BackendStatus) -> None:
     """At most three, each in its place."""
     places = [st.empty() for _ in range(3)]
-    if looked is not None and status.answering:
-        _button(places[0], "load-after", _load, looked, False)
-        _button(places[1], "load-now", _load, looked, True)
+    if looked is not None:
         _button(places[2], "leave", _leave)
-    elif looked is not None:
-        _button(places[0], "load", _load, looked, False)
-        _button(places[2], "leave", _leave)
-    elif status.phase == "draining":
-        _button(places[1], "load-now", _stop_answers)
+    if looked is not None and not looked.impossible:
+        held = resources.local_models().fit(looked)
+        fits = held is None or held.level != "no"
+        sure = st.session_state.get(_SURE) == looked.key
+        if not fits and not sure:
+            _button(places[0], "load", _make_sure, looked)
+        elif status.answering:
+            _button(places[0], "load-after", _load, looked, False, answers=status.answering)
+            _button(places[1], "load-now", _load, looked, True, answers=status.answering)
+        else:
+            _button(places[0], "load" if fits else "load-anyway", _load, looked, False)
+    elif looked is None and status.phase == "draining":
+        _button(places[1], "load-now", _stop_answers, answers=status.answering)
         _button(places[2], "cancel", _cancel)
-    elif status.preparing:
+    elif looked is None and status.preparing:
         _button(places[2], "cancel", _cancel)
 
 
-def _button(place: DeltaGenerator, what: str, action: Callable[..., None], *args: object) -> None:
+def _button(
+    place: DeltaGenerator, what: str, action: Callable[..., None], *args: object, **values: int
+) -> None:
     place.button(
-        say(f"model-{what}"),
+        say(f"model-{what}", **values),
         key=f"model_{what.replace('-', '_')}",
         on_click=callback(action),
         args=args,
@@ -240,10 +301,19 @@ def _button(place: DeltaGenerator, what: str, action: Callable[..., None], *args
 
 def _look() -> None:
     st.session_state[_LOOKED] = st.session_state[_KEY]
+    st.session_state.pop(_SURE, None)
+    st.session_state[_LOOKS] = st.session_state.get(_LOOKS, 0) + 1
+
+
+def _make_sure(model: ListedModel) -> None:
+    """What doesn't fit is loaded by a second press, which says what it costs."""
+    st.session_state[_SURE] = model.key
+    st.session_state[_LOOKS] = st.session_state.get(_LOOKS, 0) + 1
 
 
 def _leave() -> None:
     st.session_state.pop(_LOOKED, None)
+    st.session_state.pop(_SURE, None)
 
 
 def _load(model: ListedModel, stop_answers: bool) -> None:

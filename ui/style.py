@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+# No "<" before a letter in it: the whole sheet would be taken for dangerous and left out.
 _CSS = """
 <style>
 /* "Press Enter to apply" and the like exist in English only; every field applies on leaving it. */
@@ -12,7 +13,7 @@ _CSS = """
 /* Drawn out of sight so that the browser has its highlighter and formula code ready. */
 .st-key-warm_up { position: absolute; width: 1px; height: 1px; overflow: hidden; }
 .st-key-warm_up, .st-key-warm_up * { visibility: hidden !important; }
-.st-key-probe, .st-key-follower, .st-key-tabs, .st-key-list_keys {
+.st-key-probe, .st-key-follower, .st-key-model_in_sight, .st-key-tabs, .st-key-list_keys {
   position: absolute; height: 0; overflow: hidden; }
 /* Blocks of one answer stand in elements of their own; their margins must not add up. */
 [class*="st-key-answer-"] blockquote { margin-top: 0; margin-bottom: 1rem; }
@@ -24,9 +25,18 @@ _CSS = """
   content-visibility: auto; contain-intrinsic-size: auto 400px;
 }
 /* The list of conversations: a title and its menu beside each other, everything else below. It
-   scrolls by itself, so that what stands under it is in reach however long it is. */
+   scrolls by itself, so that what stands under it is in reach however long it is. It ends in the
+   middle of a row, and fades there as long as there is more. */
 .st-key-conversations { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: center;
-  max-height: max(9rem, calc(100vh - 31rem)); overflow-y: auto; scrollbar-width: thin; }
+  max-height: calc(2.625rem + round(down, max(6.5rem, 100vh - 34rem - var(--steady-asked)), 2rem));
+  overflow-y: auto; scrollbar-width: thin;
+  mask-image: linear-gradient(to top, transparent, #000 var(--steady-more));
+  animation: steady-more linear; animation-timeline: scroll(self); }
+@property --steady-more { syntax: "\\3c length>"; inherits: false; initial-value: 0px; }
+@property --steady-asked { syntax: "\\3c length>"; inherits: true; initial-value: 0px; }
+@keyframes steady-more { from, 95% { --steady-more: 2rem; } to { --steady-more: 0px; } }
+/* What a model would take must be seen with its buttons: the list gives way to it. */
+[data-testid="stSidebar"]:has(.st-key-model_leave) { --steady-asked: 13rem; }
 .st-key-conversations > * { grid-column: 1 / -1; width: auto !important; min-width: 0; }
 .st-key-conversations > [class*="st-key-open-"] { grid-column: 1; }
 .st-key-conversations > [class*="st-key-menu-"] { grid-column: 2; opacity: 0.5; }

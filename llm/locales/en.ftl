@@ -181,6 +181,7 @@ queue-place = { $place ->
     }
 }
 answer-waiting = { queue-place } …
+answer-waiting-model = { queue-place }; the model is getting ready ({ $phase }) …
 answer-waiting-seconds = { queue-place }, about { $seconds } s …
 answer-waiting-minutes = { queue-place }, about { $minutes } min …
 answer-waiting-soon = { queue-place }, any moment now …
@@ -261,21 +262,35 @@ sidebar-model = Model
 sidebar-model-gone = { $server } doesn’t list this model now.
 models-help = The models that the settings name, those in the model folders and, unless settings leave them out, those in the hub’s cache. One of them is in memory, for everybody who uses this page.
 model-load = Load
-model-load-after = Load when they are over
-model-load-now = Stop them and load
+model-load-anyway = Load it anyway
+model-load-after = { $answers ->
+    [one] Load when it is over
+   *[other] Load when they are over
+}
+model-load-now = { $answers ->
+    [one] Stop it and load
+   *[other] Stop them and load
+}
 model-leave = Leave it
 model-cancel = Cancel
 model-mark-half = half downloaded
 model-mark-trouble = can’t be used
 model-mark-short = short chats only
 model-mark-no = too large
-model-trouble = It can’t be used as it is: { $why }.
-model-takes = Needs about { $needed }: { $weights } for its weights, { $context } for a full window ({ $tokens } tokens).
-model-takes-weights = Needs about { $weights } for its weights.
-model-unknown = What it needs is known once it is fetched.
+model-trouble = “{ $name }” can’t be used: { $why }.
+model-trouble-half = “{ $name }”: { $why }.
+model-takes = “{ $name }” needs about { $needed }: { $weights } for its weights, { $context } for a full window ({ $tokens } tokens).
+model-takes-weights = “{ $name }” needs about { $weights } for its weights.
+model-unknown = What “{ $name }” needs is known once it is fetched.
 model-fits = { $free } free: it fits.
 model-short = { $free } free: conversations of up to about { $tokens } tokens fit.
 model-no = { $free } free: it doesn’t fit.
+model-many = Up to { $slots } are answered at once. That many full windows would need { $needed }, so long conversations may have to wait for one another.
+model-cost = Loading it takes the model from everybody first. If the memory isn’t enough, the one before has to be loaded again, and whoever asks waits for both.
+model-converts-beside = It is converted first, once only; questions are answered meanwhile.
+model-converts-alone = It is converted first, once only. The memory isn’t enough for both, so nobody is answered meanwhile.
+model-meanwhile = “{ $name }” answers meanwhile.
+model-shared = Everybody here shares one model.
 model-for-all = Everybody here shares one model; “{ $name }” leaves memory for it.
 model-running = { $answers ->
     [one] { $answers } answer is running.

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two models whose answers may be long, and one whose weights are cut short."""
+    """Two models whose answers may be long, one whose weights are cut short, and one whose
+    tokenizer can't be read, which shows only when it is loaded."""
     folder = tmp_path_factory.mktemp("models")
     first = make_tiny_model(folder / "Tiny-A")
     config = first / "config.json"
@@ -29,6 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config.write_text(json.dumps(told))
     shutil.copytree(first, folder / "Tiny-B")
     cut(shutil.copytree(first, folder / "Tiny-Damaged") / "model.safetensors")
+    (shutil.copytree(first, folder / "Tiny-Mute") / "tokenizer.json").write_text("{")
     return folder
 
 
@@ -103,7 +105,9 @@ def test_a_model_is_looked_at_and_then_loaded_for_everybody(
     expect(one.said).to_contain_text("Answers up to 8 questions at once, in one batch.")
     expect(one.said).to_contain_text("Note: flash attention isn’t used, because the model doesn’t")
     one.look_at("Tiny-B")
-    expect(one.said).to_contain_text(re.compile(r"Needs about \d+ MB.*32,768.*it fits", re.S))
+    expect(one.said).to_contain_text(
+        re.compile(r"“Tiny-B” needs about \d+ MB.*32,768.*it fits", re.S)
+    )
     expect(one.said).to_contain_text("Everybody here shares one model; “Tiny-A” leaves memory")
     one.page.screenshot(path=artifacts / "model-looked-at.png")
     other.is_ready_with("Tiny-A")  # nothing has happened yet
@@ -143,23 +147,58 @@ def test_running_answers_are_told_of_and_ended_only_where_somebody_wants_that(
     one.is_ready_with("Tiny-B")
 
 
-def test_a_model_that_cannot_be_loaded_is_a_sentence_and_the_one_before_is_back(
+def test_a_model_that_cannot_be_loaded_is_a_sentence_and_everybody_keeps_the_one_before(
     people: tuple[Person, Person], artifacts: Path
 ) -> None:
     one, other = people
     one.is_ready_with("Tiny-A")
     one.look_at("Tiny-Damaged")
-    expect(one.said).to_contain_text("It can’t be used as it is: its weights are damaged")
+    expect(one.said).to_contain_text("“Tiny-Damaged” can’t be used: its weights are damaged")
+    expect(one.said.get_by_role("button")).to_have_text(["Leave it"])
+    other.page.set_viewport_size({"width": 390, "height": 800})  # its sidebar is folded away
+    one.look_at("Tiny-Mute")
     one.press("load")
     for person in (one, other):
-        expect(person.said).to_contain_text(
-            re.compile(r"Tiny-Damaged.*damaged.*Back to “Tiny-A”", re.S), timeout=LIMIT_MS
+        trouble = person.page.locator(".st-key-model_trouble")
+        expect(trouble).to_contain_text(
+            re.compile(r"Tiny-Mute.*tokenizer.*Back to “Tiny-A”", re.S), timeout=LIMIT_MS
         )
-        person.is_ready_with("Tiny-A")
-    one.page.screenshot(path=artifacts / "model-went-back.png")
+        expect(trouble).to_be_in_viewport()
+    one.is_ready_with("Tiny-A")
+    other.page.screenshot(path=artifacts / "model-went-back.png")
+    other.page.locator(".st-key-model_trouble_close button").click()
+    expect(other.page.locator(".st-key-model_trouble")).to_have_count(0)
     one.chat.ask("Who are you?")
     one.chat.wait_until_done()
     assert one.chat.receipts.last.inner_text().startswith("Tiny-A · ")
+
+
+def test_what_a_model_takes_is_seen_however_many_conversations_there_are(
+    people: tuple[Person, Person], artifacts: Path
+) -> None:
+    one, _ = people
+    one.is_ready_with("Tiny-A")
+    one.page.set_viewport_size({"width": 1280, "height": 800})
+    for number in range(11):
+        one.chat.ask(f"Question {number}")
+        one.chat.wait_until_done()
+        one.page.get_by_role("button", name="New chat").click()
+        expect(one.chat.answers).to_have_count(0)
+    rows = one.page.locator(".st-key-conversations")
+    cut_px = rows.evaluate(
+        """list => {
+            const end = list.getBoundingClientRect().bottom;
+            const seen = [...list.querySelectorAll('[class*="st-key-open-"]')]
+                .map(row => row.getBoundingClientRect()).filter(row => row.top < end);
+            return seen.at(-1).bottom - end;
+        }"""
+    )
+    assert 4 < cut_px < 28, "a row is cut where there is more"
+    one.look_at("Tiny-B")
+    expect(one.page.locator(".st-key-model_load button")).to_be_in_viewport(ratio=1)
+    expect(one.page.locator(".st-key-model_leave button")).to_be_in_viewport(ratio=1)
+    expect(one.said.locator("p").first).to_be_in_viewport(ratio=1)
+    one.page.screenshot(path=artifacts / "model-in-sight.png")
 
 
 def test_the_list_speaks_chinese(chromium: Browser, app: str, artifacts: Path) -> None:
