@@ -652,3 +652,11 @@ def test_what_works_with_the_model_is_closed_before_its_memory_is_given_back(
     backend.choose(other(backend, folders[1]))
     assert answered_by(backend) == "Second"
     assert closed == ["First"]
+
+
+def test_a_path_with_nothing_there_has_steps_and_so_is_not_taken_for_a_server(
+    tmp_path: Path,
+) -> None:
+    backend = LocalBackend(LocalOptions(tmp_path, str(tmp_path / "nowhere")))
+    assert backend.status().steps == ("loading", "warming")
+    backend.close()
