@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from llm.model_files import open_file
+
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _ALIGNMENT = 32
@@ -22,6 +24,9 @@ _ALIGNMENT = 32
 _MAX_COUNT = 1_000_000
 _MAX_NAME_BYTES = 65_536
 _MAX_DIMENSIONS = 8
+_MAX_VALUE = 1 << 31  # of an architecture
+_MAX_TEXTS = 10_000_000  # of a list, such as a tokenizer's words
+_MAX_HEAD_BYTES = 1 << 28
 
 _SCALARS = {
     **{0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f"},
@@ -83,7 +88,7 @@ class GgufHeader:
     def of_architecture(self, name: str) -> int | None:
         """A whole number that the architecture names for itself: `llama.block_count`."""
         value = self.values.get(f"{self.values.get('general.architecture')}.{name}")
-        return value if isinstance(value, int) and value > 0 else None
+        return value if isinstance(value, int) and 0 < value <= _MAX_VALUE else None
 
 
 def read_gguf_header(path: Path) -> GgufHeader:
@@ -92,8 +97,9 @@ def read_gguf_header(path: Path) -> GgufHeader:
     Raises:
         GgufDamagedError: it can't be read as one, or is shorter.
         OSError: it can't be read.
+        ValueError: nor ever will: it is no regular file.
     """
-    with path.open("rb", buffering=1 << 20) as file:
+    with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         try:
             return _read(file, size)
@@ -107,6 +113,8 @@ def _read(file: BinaryIO, size: int) -> GgufHeader:
     count, entries = _count(file), _count(file)
     values: dict[str, Scalar] = {}
     for _ in range(entries):
+        if file.tell() > _MAX_HEAD_BYTES:
+            raise GgufDamagedError
         name = _text(file)
         value = _value(file, int(_number(file, "<I")))
         if value is not None:
@@ -124,12 +132,16 @@ def _read(file: BinaryIO, size: int) -> GgufHeader:
         called, block, block_bytes = _TYPES.get(kind, ("", 1, 0))
         tensors[name] = tensor = Tensor(shape, called)
         length = tensor.weights // block * block_bytes
+        # No type packs more than eight weights into a byte; of one that isn't known that is all.
+        if tensor.weights > 8 * size:
+            raise GgufDamagedError
         stored[called] += length
         end = max(end, offset + length)
     alignment = values.get("general.alignment", _ALIGNMENT)
     step = alignment if isinstance(alignment, int) and alignment > 0 else _ALIGNMENT
     begin = -(-file.tell() // step) * step
-    if not tensors or begin + end > size:
+    # Summed up too: else the same bytes could be told of a thousand times.
+    if not tensors or begin + max(end, stored.total()) > size:
         raise GgufDamagedError
     return GgufHeader(values, tensors, stored.most_common(1)[0][0])
 
@@ -176,8 +188,8 @@ def _value(file: BinaryIO, kind: int) -> Scalar | None:
     of, length = int(_number(file, "<I")), int(_number(file, "<Q"))
     if of in _SCALARS:
         file.seek(length * struct.calcsize(_SCALARS[of]), os.SEEK_CUR)
-    elif of == _STRING:
-        for _ in range(length):  # ends at the file's end at the latest
+    elif of == _STRING and length <= _MAX_TEXTS:
+        for _ in range(length):
             file.seek(struct.unpack("<Q", _bytes(file, 8))[0], os.SEEK_CUR)
     else:
         raise GgufDamagedError

@@ -5,20 +5,23 @@ Reads `config.json`, the heads of safetensors files and of GGUF files; no weight
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from llm.errors import Reason
 from llm.gguf_header import GgufDamagedError, Tensor, read_gguf_header
+from llm.model_files import NotReadableError, read_json
+from llm.safetensors_header import StoredTensor, read_safetensors_header
 
 WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 """What configs call the window."""
-_MAX_HEADER_BYTES = 200_000_000
+MOST_TOKENS = 1 << 31
+"""A window beyond this isn't believed, nor any other number of a model's architecture."""
+_MOST = 1 << 53  # of weights and bytes: what a float still counts one by one
+_METHOD = re.compile(r"[\w.+-]{1,24}", re.ASCII)
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 # Matrices that bitsandbytes leaves as they are: embeddings, and what turns states into logits.
 _KEPT = re.compile(r"embed|wte|wpe|lm_head|output\.weight|norm|router|score")
@@ -42,6 +45,9 @@ class ModelFacts:
         has_template: whether it has a chat template; True too where its own code decides.
         packed_bytes: what a second copy of the weights takes where one is made: packed, as the
             4-bit and 8-bit numbers that they were made of (`llm.local_packed`).
+
+    Raises:
+        NoFactsError: a number is larger than any model's, and is nonsense.
     """
 
     matrix_weights: int = 0
@@ -60,6 +66,11 @@ EMBEDDED_FACTS = ModelFacts(
     106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520, packed_bytes=101_744_640
 )
 """Of the embedded model, before it is fetched."""
+
+    def __post_init__(self) -> None:
+        numbers = [value for value in astuple(self) if isinstance(value, int)]
+        if not all(0 <= number <= _MOST for number in numbers):
+            raise NoFactsError("reason-part-unreadable")
 
 
 class NoFactsError(Exception):
@@ -93,16 +104,20 @@ def facts_of_folder(folder: Path) -> ModelFacts:
     tied = bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings")))
     matrix_weights = other_weights = stored_bytes = 0
     for file in _weight_files(folder):
-        for name, weights, matrix, length in _tensors(file):
+        for tensor in _tensors(file):
+            name = tensor.name
             if tied and name.endswith("lm_head.weight"):
                 continue
-            stored_bytes += length
-            if matrix and name.endswith("weight") and not _KEPT.search(name):
-                matrix_weights += weights
+            stored_bytes += tensor.length_bytes
+            if len(tensor.shape) > 1 and name.endswith("weight") and not _KEPT.search(name):
+                matrix_weights += tensor.weights
             else:
-                other_weights += weights
+                other_weights += tensor.weights
     made = config.get("quantization_config")
-    method = str(made.get("quant_method") or "quantized") if isinstance(made, dict) else ""
+    method = ""
+    if isinstance(made, dict):
+        told = made.get("quant_method")
+        method = told if isinstance(told, str) and _METHOD.fullmatch(told) else "quantized"
     cached, sliding = _cached_values(text)
     return ModelFacts(
         matrix_weights,
@@ -127,7 +142,7 @@ def facts_of_gguf(file: Path) -> ModelFacts:
         head = read_gguf_header(file)
     except GgufDamagedError:
         raise NoFactsError("reason-gguf-damaged") from None
-    except OSError:
+    except (OSError, ValueError):
         raise NoFactsError("reason-file-unreadable") from None
     matrix_weights = other_weights = 0
     for name, tensor in head.tensors.items():
@@ -191,10 +206,10 @@ def read_config(folder: Path) -> dict[str, Any]:
         NoFactsError: there is none, or it isn't a model's.
     """
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = read_json(folder / "config.json")
     except FileNotFoundError:
         raise NoFactsError("reason-no-config") from None
-    except (OSError, ValueError, RecursionError):
+    except NotReadableError:
         raise NoFactsError("reason-config-unreadable") from None
     if not isinstance(config, dict) or not (config.get("model_type") or config.get("auto_map")):
         raise NoFactsError("reason-config-without-type")
@@ -204,55 +219,25 @@ def read_config(folder: Path) -> dict[str, Any]:
 def _weight_files(folder: Path) -> list[Path]:
     """The files that transformers would load."""
     try:
-        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+        index = read_json(folder / _INDEX)
         return [folder / name for name in sorted(set(index["weight_map"].values()))]
     except FileNotFoundError:
         if (folder / _SINGLE).is_file():
             return [folder / _SINGLE]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (NotReadableError, KeyError, TypeError, AttributeError):
         raise NoFactsError("reason-part-unreadable") from None
     raise NoFactsError("reason-no-weights")
 
 
-def _tensors(file: Path) -> list[tuple[str, int, bool, int]]:
-    """Name, weights, whether it is a matrix, and bytes of each tensor in a safetensors file.
-
-    Source: https://github.com/huggingface/safetensors#format
-    """
+def _tensors(file: Path) -> list[StoredTensor]:
     try:
-        with file.open("rb") as opened:
-            length = int.from_bytes(opened.read(8), "little")
-            size = _size(file)
-            if not 2 <= length <= min(_MAX_HEADER_BYTES, size - 8):
-                raise NoFactsError("reason-weights-damaged")
-            head = json.loads(opened.read(length))
-        head.pop("__metadata__", None)
-        tensors = [
-            (
-                name,
-                math.prod(told["shape"]),
-                len(told["shape"]) > 1,
-                told["data_offsets"][1] - told["data_offsets"][0],
-            )
-            for name, told in head.items()
-        ]
-        end = max((told["data_offsets"][1] for told in head.values()), default=0)
+        return read_safetensors_header(file)
     except FileNotFoundError:  # a link into nowhere: the hub's cache, half downloaded
         raise NoFactsError("reason-weights-missing") from None
-    except OSError:
-        raise NoFactsError("reason-file-unreadable") from None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+    except NotReadableError:
         raise NoFactsError("reason-weights-damaged") from None
-    if size < 8 + length + end:
-        raise NoFactsError("reason-weights-damaged")
-    return tensors
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        raise NoFactsError("reason-weights-missing") from None
+    except (OSError, ValueError):
+        raise NoFactsError("reason-file-unreadable") from None
 
 
 def _cached_values(config: Mapping[str, Any]) -> tuple[int, int]:
@@ -277,4 +262,4 @@ def _cached_values(config: Mapping[str, Any]) -> tuple[int, int]:
 
 def _whole(config: Mapping[str, Any], name: str) -> int | None:
     value = config.get(name)
-    return value if isinstance(value, int) and value > 0 else None
+    return value if isinstance(value, int) and 0 < value <= MOST_TOKENS else None

@@ -12,6 +12,7 @@ import os
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from llm.local_memory import (
 )
 from llm.local_source import conversion_of, may_be_converted_beside
 from llm.model_facts import EMBEDDED_FACTS, ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
+from llm.model_files import read_text
 from llm.model_fit import Fit, fit, weights_bytes
 from llm.models import ModelSpec, display_name, resolve
 from llm.served_values import whole_text
@@ -221,14 +223,24 @@ def list_models(
             places.add(_place(options.model))
     # Its own code is run for models that the operator named, not for any that somebody put there.
     base = replace(base, trust_remote_code=False)
-    found = [m for folder in folders for m in _in_folder(folder, base)]
-    found += _in_hub_cache(base) if with_hub_cache else ()
-    for model in sorted(found, key=lambda m: (m.options.called.lower(), m.key)):
+    ways = [m for folder in folders for m in _in_folder(folder, base)]
+    ways += _in_hub_cache(base) if with_hub_cache else ()
+    found: dict[str, ListedModel] = {}
+    for model in ways:
         place = _place(model.options.model)
-        if place not in places and model.key not in listed and len(listed) < MOST:
-            places.add(place)
+        known = found.setdefault(place, model)
+        if _detour(model, place) < _detour(known, place):
+            found[place] = model
+    others = [model for place, model in found.items() if place not in places]
+    for model in sorted(others, key=lambda m: (m.options.called.lower(), m.key)):
+        if model.key not in listed and len(listed) < MOST:
             listed[model.key] = model
     return tuple(listed.values())
+
+
+def _detour(model: ListedModel, place: str) -> tuple[int, bool]:
+    """How long the way to a model is, and whether there is a link on it."""
+    return len(Path(model.options.model).parts), model.options.model != place
 
 
 def _place(spec: str) -> str:
@@ -271,15 +283,20 @@ def _named(options: LocalOptions) -> ListedModel:
         return ListedModel(options, trouble=told if isinstance(told, Reason) else error.reason)
     except OSError:
         return ListedModel(options, trouble=Reason("reason-file-unreadable"))
+    except Exception as error:  # noqa: BLE001 - files may hold anything
+        return _unreadable(options, error)
 
 
 def _in_folder(folder: Path, base: LocalOptions) -> Iterator[ListedModel]:
     """Model folders and GGUF files in a folder, and in those below it."""
-    seen = 0
-    waiting = [(folder.expanduser(), 0)]
-    while waiting and seen < _MOST_FOLDERS:
-        here, depth = waiting.pop(0)
-        seen += 1
+    seen = set[str]()
+    waiting = deque([(folder.expanduser(), 0)])
+    while waiting and len(seen) < _MOST_FOLDERS:
+        here, depth = waiting.popleft()
+        place = _place(str(here))
+        if place in seen:  # a link has led here again
+            continue
+        seen.add(place)
         try:
             entries = sorted(filter(_speakable, os.scandir(here)), key=lambda entry: entry.name)
         except OSError as error:
@@ -292,7 +309,8 @@ def _in_folder(folder: Path, base: LocalOptions) -> Iterator[ListedModel]:
             if any(name.endswith(".safetensors") for name in names):
                 yield _model_folder(here, replace(base, model=str(here), name=""))
             continue
-        for entry in entries:
+        # Where two ways are as short, the one without a link.
+        for entry in sorted(entries, key=lambda entry: entry.is_symlink()):
             try:
                 is_folder = entry.is_dir()
             except OSError:
@@ -339,7 +357,7 @@ def _in_hub_cache(base: LocalOptions) -> Iterator[ListedModel]:
 def _cached(folder: Path, options: LocalOptions) -> Iterator[ListedModel]:
     """A chat model in the hub's cache, as `refs/main` has it. What is no chat model is left out."""
     try:
-        commit = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
+        commit = read_text(folder / "refs" / "main").strip()
         snapshot = folder / "snapshots" / commit
         if not (snapshot / "config.json").is_file():
             return
@@ -364,10 +382,11 @@ _facts: dict[tuple[str, tuple[tuple[str, int, int], ...]], ListedModel] = {}
 
 
 def _remembered(path: Path, options: LocalOptions, look: Callable[[], ModelFacts]) -> ListedModel:
+    """Whatever is wrong with one model's files is told of that one."""
     try:
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         stats = [(file.name, file.stat()) for file in files if file.exists()]
-    except OSError:
+    except (OSError, ValueError):
         return ListedModel(options, trouble=Reason("reason-file-unreadable"))
     key = str(path), tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
     if key not in _facts:
@@ -378,12 +397,16 @@ def _remembered(path: Path, options: LocalOptions, look: Callable[[], ModelFacts
         except NoFactsError as error:
             known = ListedModel(options, trouble=error.reason)
         except Exception as error:  # noqa: BLE001 - files may hold anything
-            log_fault(log, "A model's files can't be read", error)
-            known = ListedModel(options, trouble=Reason("reason-part-unreadable"))
+            known = _unreadable(options, error)
         if len(_facts) > 2 * MOST:
             _facts.clear()
         _facts[key] = known
     return replace(_facts[key], options=options)
+
+
+def _unreadable(options: LocalOptions, error: Exception) -> ListedModel:
+    log_fault(log, f"The files of the model {options.model!r} can't be read", error)
+    return ListedModel(options, trouble=Reason("reason-part-unreadable"))
 
 
 def _model_folder(folder: Path, options: LocalOptions) -> ListedModel:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from llm import model_list_local
 from llm.catalogue import catalogue
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.local_memory import packs_weights
-from llm.model_facts import ModelFacts
+from llm.model_facts import ModelFacts, NoFactsError
 from llm.model_list_local import ListedModel, LocalModelList, hub_cache, list_models
 from llm.models import EMBEDDED
 from llm.settings import Settings
@@ -165,6 +166,22 @@ def without(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).unlink()
 
 
+def instead(name: str, what: bytes) -> Callable[[Path], None]:
+    return lambda folder: bool((folder / name).write_bytes(what)) and None
+
+
+def pipe_instead(name: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+
+    return change
+
+
+_HEAD = json.dumps({"w": {"dtype": "F32", "shape": [10**400, 2], "data_offsets": [0, 8]}}).encode()
+HUGE = len(_HEAD).to_bytes(8, "little") + _HEAD + bytes(8)
+
+
 def say(**told: object) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         file = folder / "config.json"
@@ -181,6 +198,15 @@ def say(**told: object) -> Callable[[Path], None]:
         (half_of("config.json"), "reason-config-unreadable"),
         (say(model_type=""), "reason-config-without-type"),
         (say(architectures=["BertModel"]), "reason-unknown-type"),
+        (say(architectures=7), "reason-part-unreadable"),
+        (instead("config.json", b"[" * 200_000), "reason-config-unreadable"),
+        (pipe_instead("config.json"), "reason-config-unreadable"),
+        (pipe_instead("model.safetensors.index.json"), "reason-part-unreadable"),
+        (instead("model.safetensors", HUGE), "reason-weights-damaged"),
+        (
+            instead("model.safetensors.index.json", b'{"weight_map": {"w": "a\\u0000b"}}'),
+            "reason-weights-missing",
+        ),
     ],
 )
 def test_a_damaged_folder_is_listed_with_the_reason(
@@ -189,6 +215,96 @@ def test_a_damaged_folder_is_listed_with_the_reason(
     damage(shutil.copytree(tiny_folder, tmp_path / "models" / "M"))
     model = found_in(base, tmp_path / "models")["M"]
     assert (reason(model), model.facts) == (why, None)
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ({"max_position_embeddings": 10**400}, "context_tokens"),
+        ({"num_hidden_layers": 10**400}, "cached_values"),
+    ],
+)
+def test_a_number_that_no_model_has_is_not_believed(
+    base: LocalOptions, tiny_folder: Path, tmp_path: Path, told: dict[str, int], kept: str
+) -> None:
+    say(**told)(shutil.copytree(tiny_folder, tmp_path / "models" / "M"))
+    model = found_in(base, tmp_path / "models")["M"]
+    assert model.facts is not None
+    assert not getattr(model.facts, kept)
+
+
+def test_numbers_that_are_nonsense_together_are_no_facts() -> None:
+    with pytest.raises(NoFactsError):
+        ModelFacts(cached_values=1 << 60)
+
+
+def test_whatever_reading_one_model_raises_the_others_are_listed(
+    base: LocalOptions,
+    tiny_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    facts_of_folder = model_list_local.facts_of_folder
+    resolve = model_list_local.resolve
+
+    def failing(what: Callable[..., Any]) -> Callable[..., Any]:
+        def look(place: Path | str) -> Any:
+            if Path(place).name.startswith("Bad"):
+                raise RecursionError("-".join(["words", "of", "the", "file"]))
+            return what(place)
+
+        return look
+
+    for name in ("Good", "Bad", "Bad-named"):
+        shutil.copytree(tiny_folder, tmp_path / "models" / name)
+    monkeypatch.setattr(model_list_local, "facts_of_folder", failing(facts_of_folder))
+    monkeypatch.setattr(model_list_local, "resolve", failing(resolve))
+    named = replace(base, model=str(tmp_path / "models" / "Bad-named"))
+    listed = list_models(base, (base, named), (tmp_path / "models",))
+    assert {m.options.called: reason(m) for m in listed[1:]} == {
+        "Bad-named": "reason-part-unreadable",
+        "Bad": "reason-part-unreadable",
+        "Good": "",
+    }
+    assert "RecursionError" in caplog.text
+    assert str(tmp_path / "models" / "Bad") in caplog.text
+    assert "words-of" not in caplog.text
+
+
+def test_a_pipe_named_as_a_model_keeps_no_other_from_being_listed(
+    base: LocalOptions, tiny_folder: Path, tmp_path: Path, empty_cache: Path
+) -> None:
+    shutil.copytree(tiny_folder, tmp_path / "models" / "Good")
+    os.mkfifo(tmp_path / "models" / "Pipe.gguf")
+    refs = empty_cache / "models--a--b" / "refs"
+    refs.mkdir(parents=True)
+    os.mkfifo(refs / "main")
+    found: dict[str, ListedModel] = {}
+    looking = threading.Thread(
+        target=lambda: found.update(found_in(base, tmp_path / "models")), daemon=True
+    )
+    looking.start()
+    looking.join(TIMEOUT_S)
+    assert not looking.is_alive()
+    assert {name: reason(model) for name, model in found.items()} == {
+        "Good": "",
+        "Pipe": "reason-file-unreadable",
+    }
+
+
+def test_of_several_ways_to_a_model_the_shortest_is_listed(
+    base: LocalOptions, tiny_folder: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "models"
+    shutil.copytree(tiny_folder, root / "sub" / "Trail")
+    shutil.copytree(tiny_folder, root / "Z")
+    (root / "A-loop").symlink_to(root)
+    (root / "A-way-to-z").symlink_to(root / "Z")
+    (root / "sub" / "up").symlink_to(root)
+    (root / "self").symlink_to("self")
+    found = list_models(base, (), (root,))
+    assert [m.options.model for m in found] == [str(root / "sub" / "Trail"), str(root / "Z")]
 
 
 def test_a_shard_that_is_missing_is_told(
