@@ -440,6 +440,16 @@ class LocalBackend:
         self._noticed_s = time.monotonic()
         self._aim(options)
 
+    def _give_up(self, target: LocalOptions, failure: LLMError) -> None:
+        """Have the model before where there is one; else say why this one can't be had."""
+        back = self._proven
+        if back is None or back == target or self._closed:
+            self._proven = None  # one try: it is proven again when it is ready
+            self._target = None
+            self._fail(failure)
+        else:
+            self._go_back(back, failure.reason)
+
     def _work_on(self) -> None:
         self._changed.notify_all()
         if self._working:
@@ -472,8 +482,8 @@ class LocalBackend:
         except BaseException as error:  # noqa: BLE001 - nothing may leave the waiters waiting
             log_fault(log, "The loading thread failed", error)
             with self._changed:
-                self._working, self._target = False, None
-                self._fail(load_error(error, self._chosen.told))
+                self._working = False
+                self._give_up(self._chosen, load_error(error, self._chosen.told))
 
     def _bring(self) -> None:
         """Bring what is in memory to what should be there; ends when the two are the same."""
@@ -613,13 +623,7 @@ class LocalBackend:
                 return
             kind = type(failure).__name__
             log.warning("the model %s can't be made ready: %s", target.model, kind)
-            back = self._proven
-            if back is None or back == target:
-                self._target = None
-                self._fail(failure)
-                return
-            self._proven = None  # one try: it is proven again when it is ready
-            self._go_back(back, failure.reason)
+            self._give_up(target, failure)
 
     def _watch_idleness(self) -> None:
         """Have the model leave when it wasn't used for long. Called with the lock held."""

@@ -137,6 +137,7 @@ def _no_model_reason(names: set[str], text: str) -> str | None:
         return "reason-unknown-type"
     if "okenizer" in text:
         return "reason-tokenizer-unreadable"
-    if "JSONDecodeError" in names or "UnicodeDecodeError" in names or "JSON" in text:
+    unread = {"JSONDecodeError", "UnicodeDecodeError", "NotReadableError", "RecursionError"}
+    if names & unread or "JSON" in text:
         return "reason-part-unreadable"
     return None

@@ -6,13 +6,14 @@ network is asked, so a wrong setting is told before anything slow begins.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from llm.errors import ModelNotFoundError, NotAModelError, Reason
+from llm.model_facts import NoFactsError, read_config
+from llm.model_files import open_file
 
 ModelKind = Literal["embedded", "folder", "gguf", "hub"]
 
@@ -98,15 +99,10 @@ def resolve(spec: str) -> ModelSpec:
 
 
 def _check_folder(folder: Path, spec: str) -> None:
-    config_file = folder / "config.json"
-    if not config_file.is_file():
-        raise _no_model(spec, "reason-no-config")
     try:
-        config = json.loads(config_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _no_model(spec, "reason-config-unreadable") from error
-    if not isinstance(config, dict) or not (config.get("model_type") or config.get("auto_map")):
-        raise _no_model(spec, "reason-config-without-type")
+        read_config(folder)
+    except NoFactsError as error:
+        raise _no_model(spec, error.reason) from None
     if not any(True for pattern in WEIGHTS for _ in folder.glob(pattern)):
         pickled = any(folder.glob("*.bin"))
         raise _no_model(spec, "reason-only-bin-weights" if pickled else "reason-no-weights")
@@ -116,13 +112,14 @@ def _check_gguf(path: Path, spec: str) -> None:
     if path.suffix.lower() != ".gguf":
         raise _no_model(spec, "reason-neither-folder-nor-gguf")
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             magic = file.read(len(_GGUF_MAGIC))
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _no_model(spec, "reason-file-unreadable") from error
     if magic != _GGUF_MAGIC:
         raise _no_model(spec, "reason-not-gguf")
 
 
-def _no_model(spec: str, reason: str) -> NotAModelError:
-    return NotAModelError(model=told_name(spec), reason=Reason(reason))
+def _no_model(spec: str, reason: str | Reason) -> NotAModelError:
+    reason = Reason(reason) if isinstance(reason, str) else reason
+    return NotAModelError(model=told_name(spec), reason=reason)

@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import llm.local_backend
 import llm.local_loader
 import llm.local_source
 from llm.embedded_model import FetchStopped
@@ -80,21 +81,25 @@ class Loads:
         self.reached = threading.Event()
         self.go_on = threading.Event()
         self.go_on.set()
+        self._held_name = ""
         load_model = llm.local_loader.load_model
 
         def watched(folder: Path, name: str, options: LocalOptions) -> Any:
             self.names.append(name)
             if any(model() is not None for model in self.models):
                 self.held.append(name)
-            self.reached.set()
-            assert self.go_on.wait(TIMEOUT_S)
+            if self._held_name in ("", name):
+                self.reached.set()
+                assert self.go_on.wait(TIMEOUT_S)
             loaded = load_model(folder, name, options)
             self.models.append(weakref.ref(loaded.model))
             return loaded
 
         monkeypatch.setattr(llm.local_loader, "load_model", watched)
 
-    def hold(self) -> None:
+    def hold(self, name: str = "") -> None:
+        """Hold the next load; of this one only, if named."""
+        self._held_name = name
         self.reached.clear()
         self.go_on.clear()
 
@@ -395,6 +400,60 @@ def test_cancelling_while_files_are_got_takes_the_model_from_nobody(
     wait_for(backend, "ready")
     assert backend.status().model == "First"
     assert loads.names == ["First"]
+
+
+def test_the_one_before_comes_back_after_two_bad_choices_in_a_row(
+    backend: LocalBackend, folders: tuple[Path, Path], loads: Loads, tmp_path: Path
+) -> None:
+    third = shutil.copytree(folders[0], tmp_path / "Third")
+    model_of(backend)
+    break_the_weights(folders[1])
+    break_the_weights(third)
+    loads.hold("First")
+    backend.choose(other(backend, folders[1]))
+    assert loads.reached.wait(TIMEOUT_S)  # on its way back
+    backend.choose(other(backend, third))
+    loads.go_on.set()
+    assert answered_by(backend) == "First"
+    notice = backend.status().notice
+    assert notice is not None
+    assert notice.values["back"] == "First"
+
+
+@pytest.mark.parametrize("at", ["resolve", "drain"])
+def test_whatever_is_raised_about_a_model_the_one_before_comes_back(
+    backend: LocalBackend, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    model_of(backend)
+    if at == "resolve":
+        config = folders[1] / "config.json"
+        config.write_text(
+            config.read_text().rstrip()[:-1] + ', "x": ' + "[" * 5000 + "]" * 5000 + "}"
+        )
+    else:
+
+        def broken(model: object) -> Any:
+            if "Second" in str(model):
+                raise RecursionError
+            return ()
+
+        monkeypatch.setattr(llm.local_backend, "steps", broken)
+    backend.choose(other(backend, folders[1]))
+    wait_for(backend, "ready")
+    assert answered_by(backend) == "First"
+    notice = backend.status().notice
+    assert notice is not None
+    assert notice.message_id == "model-went-back"
+
+
+def test_a_config_nested_too_deeply_keeps_no_app_from_starting(
+    folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    (folders[0] / "config.json").write_text("[" * 5000)
+    backend = LocalBackend(LocalOptions(tmp_path / "data", str(folders[0])))
+    with pytest.raises(NotAModelError, match=r"config\.json can’t be read"):
+        read(backend, ask())
+    backend.close()
 
 
 def test_where_the_one_before_has_gone_too_the_failure_is_told_and_the_next_choice_works(

@@ -84,6 +84,16 @@ def test_a_config_that_says_nothing_is_no_model(text: str, tmp_path: Path) -> No
         resolve(str(folder))
 
 
+DEEP = '{"model_type": "llama", "x": ' + "[" * 100_000 + "]" * 100_000 + "}"
+
+
+def test_a_config_that_is_nested_too_deeply_is_no_model(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "m")
+    (folder / "config.json").write_text(DEEP)
+    with pytest.raises(NotAModelError, match=r"config\.json can’t be read"):
+        resolve(str(folder))
+
+
 def test_a_folder_without_weights_is_no_model(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "m")
     (folder / "model.safetensors").unlink()
