@@ -348,6 +348,30 @@ def test_a_short_branch_of_a_long_conversation_is_shown_whole(app: AppTest) -> N
     assert question_boxes(again)[-1] == "Question 17"
 
 
+def a_question() -> None:
+    import streamlit as st
+
+    from llm.conversation_tree import ConversationKey, Turn
+    from llm.types import SamplingParams
+    from ui.turns import draw_question
+
+    turn = Turn("t", "Why?", "scripted", SamplingParams(), state=st.session_state.state)
+    with st.container(key="turn"):
+        draw_question(ConversationKey("local", "c"), turn, ())
+
+
+def test_what_a_queued_question_said_is_drawn_over_whatever_becomes_of_it(app: AppTest) -> None:
+    drawn = AppTest.from_function(a_question)
+    places = {}
+    for state in ("queued", "running", "ended"):
+        drawn.session_state["state"] = state
+        drawn.run()
+        assert not drawn.exception
+        places[state] = set(drawn.chat_message[0].children)
+    assert places["queued"] <= places["running"]
+    assert places["queued"] <= places["ended"]
+
+
 def question_boxes(app: AppTest) -> list[str]:
     """The questions as they are drawn."""
     bodies = [element.proto.body for element in app.get("html")]

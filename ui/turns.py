@@ -37,22 +37,28 @@ def draw_question(here: ConversationKey, turn: Turn, variants: Sequence[str]) ->
             _draw_as_typed(turn.question[:LONG_QUESTION_CHARS] + " …" * long, turn.created_s)
             if long:
                 st.caption(say("question-long", chars=len(turn.question)))
+        queued_place = st.empty()
+        # What stood here while it was queued goes only when something takes its place: it may have
+        # been this page that showed it, in a run or a process before.
         if turn.state == "queued":
-            st.caption(say("question-queued"))
-            with st.container(horizontal=True, vertical_alignment="center"):
-                st.button(
-                    say("question-withdraw"),
-                    key=f"withdraw-{turn.turn_id}",
-                    on_click=callback(resources.chat().withdraw),
-                    args=(here, turn.turn_id),
-                    type="tertiary",
-                )
-                if other_variants(turn, variants):
-                    draw_variants(here, turn, variants)
-        elif turn.state == "running":
-            # What it said while queued, if it was, goes only when something takes its place.
-            st.empty()
-            st.empty()
+            _draw_queued(queued_place, here, turn, variants)
+
+
+def _draw_queued(
+    place: DeltaGenerator, here: ConversationKey, turn: Turn, variants: Sequence[str]
+) -> None:
+    with place.container():
+        st.caption(say("question-queued"))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                say("question-withdraw"),
+                key=f"withdraw-{turn.turn_id}",
+                on_click=callback(resources.chat().withdraw),
+                args=(here, turn.turn_id),
+                type="tertiary",
+            )
+            if other_variants(turn, variants):
+                draw_variants(here, turn, variants)
 
 
 def _draw_as_typed(question: str, asked_s: float) -> None:
