@@ -31,6 +31,7 @@ from llm.errors import (
 BUSY_S = 1.0
 """How long a write waits for another's. Longer, and a page would wait visibly."""
 
+_LOOK_S = 0.05
 _CONNECT_S = 2
 _STATEMENT_MS = 2_000
 _UNHURRIED_S = 60
@@ -106,8 +107,11 @@ class Database:
 
     def _engine(self) -> Engine:
         """The engine, made and brought up to date at its first use."""
+        engine = self._engine_made
+        if engine is not None and not self._file.is_another():
+            return engine
         # Bringing it up to date may take its time; nobody waits for that but who does it.
-        if not self._lock.acquire(timeout=BUSY_S):
+        if not _acquired(self._lock):
             raise StoreLockedError(place=self.place)
         try:
             if self._engine_made is not None and self._file.is_another():
@@ -141,12 +145,21 @@ class Database:
         return engine
 
 
+def _acquired(lock: threading.Lock) -> bool:
+    """Wait for it as long as a write does; whether it was had.
+
+    Counted in looks, as SQLite does it: while something stops this whole process, as a garbage
+    collection can, whoever holds the lock is stopped, too.
+    """
+    return any(lock.acquire(timeout=_LOOK_S) for _ in range(round(BUSY_S / _LOOK_S)))
+
+
 class _DatabaseFile:
     """The file of a SQLite database, as it was when it was opened; nothing for PostgreSQL.
 
     SQLite goes on writing into a file that was deleted, where nobody will ever read it.
 
-    Thread-safety: none; its database's lock is held.
+    Thread-safety: its database's lock is held, but for `is_another`.
     """
 
     def __init__(self, url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import sqlite3
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from llm.chat import Chat
 from llm.conversation_database import ConversationDatabase
 from llm.conversation_tree import ConversationKey, Turn, add_turn, change_head
 from llm.conversations import ConversationStore
+from llm.database import BUSY_S, Database
 from llm.errors import (
     StoreBrokenError,
     StoreError,
@@ -603,3 +606,35 @@ def _wait_for_the_new_rules(server: PostgresServer) -> None:
             return
         time.sleep(0.02)
     pytest.fail("the server still lets everybody in")
+
+
+def test_who_reads_waits_for_nobody_once_the_database_is_open(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'a.sqlite3'}")
+    with database.reading():
+        pass
+    with database._lock, ThreadPoolExecutor(1) as pool:
+
+        def read() -> int:
+            with database.reading() as connection:
+                return int(connection.exec_driver_sql("SELECT 1").scalar_one())
+
+        assert pool.submit(read).result(PATIENCE_S) == 1
+    database.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="usleep is POSIX's")
+def test_a_stop_of_the_whole_process_isnt_taken_for_somebodys_lock(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'a.sqlite3'}")
+
+    def open_it() -> None:
+        with database.reading():
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        with database._lock:
+            opened = pool.submit(open_it)
+            # Called with the interpreter's lock held: no thread goes on, as in a collection.
+            for _ in range(3):
+                ctypes.PyDLL(None).usleep(round(BUSY_S * 500_000))
+        opened.result(PATIENCE_S)
+    database.close()
