@@ -6,7 +6,6 @@ the app starts at once.
 
 from __future__ import annotations
 
-import gc
 import logging
 import threading
 import time
@@ -350,7 +349,6 @@ class LocalBackend:
         if loaded is not None:
             loaded.close()
             del loaded
-            gc.unfreeze()
             free_memory()
 
     # -- working with the model --
@@ -542,7 +540,6 @@ class LocalBackend:
         except Exception as error:  # noqa: BLE001 - the memory is wanted all the same
             log_fault(log, "A model couldn't be closed", error)
         del loaded
-        gc.unfreeze()
         if not is_given_back(model):
             log.warning("something still holds the model %s, and its memory", name)
 
@@ -605,9 +602,7 @@ class LocalBackend:
             failure = load_error(error, target.model)
             failure.__cause__ = error
         else:
-            # Streamlit collects garbage after every run; it need not look at the model each time.
-            free_memory()  # and what reading it has left behind
-            gc.freeze()
+            free_memory()  # what reading it has left behind
             with self._changed:
                 # Where something else is wanted by now, it leaves again as any other does.
                 self._loaded, self._holds = loaded, target

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import threading
 
+from llm.local_memory import no_collections
+
 _lock = threading.Lock()
 
 
@@ -22,7 +24,10 @@ def import_libraries() -> None:
     """
     with _lock:
         wait_without_spinning()
-        import llm.local_loader  # noqa: F401
+        with no_collections():
+            import llm.local_batch_start
+            import llm.local_generation
+            import llm.local_loader  # noqa: F401
 
 
 def wait_without_spinning() -> None:

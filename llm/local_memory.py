@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import threading
 import time
 import traceback
 import weakref
@@ -43,6 +44,29 @@ def forget_frames(error: BaseException) -> None:
         traceback.clear_frames(one.__traceback__)
         one.__traceback__ = None
         waiting += [one.__cause__, one.__context__]
+
+
+_only_once = threading.Lock()
+
+
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """Import large libraries without the garbage collector looking at them: now, or ever.
+
+    torch and transformers are 400,000 objects that stay for good. Looking at them stops the whole
+    process for half a second, half a dozen times while they are imported and then as often as a
+    model goes. A model's own few thousand take 5 ms. Only the first call does anything: later,
+    there may be a model, which is to be looked at.
+    """
+    if not _only_once.acquire(blocking=False):
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def free_memory() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import threading
@@ -141,6 +142,32 @@ def test_to_and_fro_twenty_times_takes_no_more_memory_than_once(
     assert len(loads.names) == 41
     assert loads.held == []
     backend.close()
+
+
+def test_giving_a_model_back_never_looks_at_the_libraries(
+    backend: LocalBackend, folders: tuple[Path, Path], loads: Loads
+) -> None:
+    """Looking at all their objects would stop everybody's answers for half a second."""
+    assert answered_by(backend) == "First"
+    left_out: list[int] = []
+
+    def watch(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            left_out.append(gc.get_freeze_count())
+
+    gc.callbacks.append(watch)
+    try:
+        backend.choose(other(backend, folders[1]))
+        assert answered_by(backend) == "Second"
+        break_the_weights(folders[0])
+        backend.choose(other(backend, folders[0]))
+        assert answered_by(backend) == "Second"
+        backend.close()
+    finally:
+        gc.callbacks.remove(watch)
+    assert len(left_out) >= 4
+    assert min(left_out) > 100_000
+    assert all(model() is None for model in loads.models)
 
 
 def enlarged(folder: Path, vocabulary: int = 200_000) -> Path:
