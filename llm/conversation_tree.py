@@ -14,15 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from llm.errors import LLMError
+from llm.seen_text import seen
 from llm.types import Finish, FromCache, Message, SamplingParams
 
 TurnState = Literal["queued", "running", "ended"]
 TitleBy = Literal["question", "model", "person"]
 
 MAX_TITLE_CHARS = 80
-
-# Nothing to see, or what turns other letters round; not the joiner that emoji are made with.
-_UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +309,7 @@ def _to_an_end(state: ConversationState) -> ConversationState:
 
 def title_of(question: str) -> str:
     """A title made of a question, or of what was typed as one: its first words, on one line."""
-    line = " ".join(_UNSEEN.sub("", question).split())
+    line = " ".join(seen(question).split())
     return line if len(line) <= MAX_TITLE_CHARS else line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 

@@ -291,7 +291,10 @@ def test_nothing_in_a_title_is_markup() -> None:
     assert literal("plain 标题") == "plain 标题"
     assert literal("a  \n# b") == "a \\# b"
     assert literal("**b**") == "\\*\\*b\\*\\*"
-    assert literal(":red[x]") == "\\:\u2060red\\[x\\]"
+    assert literal(":red[x]") == "\\:\u2060red&#91;x&#93;"
+    assert literal("Qwen/Qwen2.5-0.5B_Instruct") == "Qwen/Qwen2.5-0.5B_Instruct"
+    assert literal("127.0.0.1:5001") == "127.0.0.1:5001"
+    assert literal("a\u202eb\u200bc") == "abc"
     assert literal("--> :smile:") == "\\-\u2060\\-\u2060\\>\u2060 \\:\u2060smile\\:\u2060"
     hostile = "**b** :red[x] :material/home: $x$ `c` <b>h</b> [l](http://e.org) ![i](x) -->"
     keep(hostile)

@@ -15,6 +15,7 @@ from llm.errors import (
     ServerHostUnknownError,
     ServerKeyError,
 )
+from llm.literal_markdown import literal
 from llm.plain_markdown import plain
 from llm.server_state import may_come
 from llm.types import Backend, BackendStatus
@@ -26,8 +27,8 @@ WATCH_INTERVAL_S = 0.25
 
 def short_status(status: BackendStatus) -> str:
     """Two lines for the sidebar: the model's name and its state."""
-    name = status.model or say("model-unnamed")
-    return f"**{plain(name)}**  \n{dot(status)} {phase_word(status)}"
+    name = literal(status.model) or say("model-unnamed")
+    return f"**{name}**  \n{dot(status)} {phase_word(status)}"
 
 
 def phase_word(status: BackendStatus) -> str:

@@ -7,7 +7,8 @@ from datetime import date
 import streamlit as st
 
 from llm.catalogue import LANGUAGES, Catalogue, catalogue, choose_language
-from llm.errors import LLMError
+from llm.errors import LLMError, Reason
+from llm.literal_markdown import literal
 
 KEY = "language"
 PARAM = "lang"
@@ -39,6 +40,29 @@ def say(message_id: str, **values: str | int | float | date) -> str:
     return words().say(message_id, **values)
 
 
+class _NamesAsTheyAre(Catalogue):
+    """Sentences as Markdown, in which nothing of a name that somebody gave is markup."""
+
+    def __init__(self, plain: Catalogue) -> None:
+        super().__init__(plain.language, plain._bundle)
+
+    def say(self, message_id: str, **values: str | int | float | date) -> str:
+        told = {
+            name: literal(value) if name in _NAMES and isinstance(value, str) else value
+            for name, value in values.items()
+        }
+        return super().say(message_id, **told)
+
+
+_NAMES = ("model", "name", "back")
+"""What the sentences call a name."""
+
+
 def say_error(error: LLMError) -> str:
-    """An error's sentence in the person's language."""
-    return error.sentence(words())
+    """An error's sentence in the person's language, for `plain`."""
+    return say_reason(error.reason)
+
+
+def say_reason(reason: Reason, **more: int) -> str:
+    """A reason's sentence in the person's language, for `plain`."""
+    return reason.sentence(_NamesAsTheyAre(words()), **more)

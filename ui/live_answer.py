@@ -21,7 +21,7 @@ from llm.registry import Place
 from llm.stored_answer import StoredAnswer
 from llm.types import BackendStatus
 from ui.answer_view import AnswerView
-from ui.language import say, words
+from ui.language import say, say_reason, words
 from ui.reasoning_view import ReasoningView
 
 TICK_S = 0.025
@@ -155,7 +155,7 @@ class StatusLine:
         if snapshot.phase == "waiting":
             return self._in_line(job)
         if snapshot.notice is not None:
-            return plain(snapshot.notice.sentence(words(), seconds=int(job.notice_s())))
+            return plain(say_reason(snapshot.notice, seconds=int(job.notice_s())))
         backend = job.backend.status()
         # Where it is known who answers, it is another model that gets ready.
         if backend.preparing and not backend.meanwhile and not snapshot.model:

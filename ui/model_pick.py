@@ -13,15 +13,17 @@ from unicodedata import east_asian_width
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from llm.literal_markdown import literal
 from llm.local_ready import slots_of
 from llm.model_fit import Fit
 from llm.model_list_local import ListedModel
 from llm.plain_markdown import plain
+from llm.seen_text import seen
 from llm.types import BackendStatus
 from ui import resources
 from ui.backend_status import StatusPlace, short_status
 from ui.callback import callback
-from ui.language import say, words
+from ui.language import say, say_reason
 from ui.model_in_sight import bring_in_sight
 
 _KEY = "local_model_pick"
@@ -71,7 +73,7 @@ def draw_model_pick(
         elif status.phase == "draining" and (affected := _affected(status)):
             said_place.caption("  \n".join(affected))
         elif status.notice is not None:
-            said_place.caption(plain(status.notice.sentence(words())))
+            said_place.caption(plain(say_reason(status.notice)))
         elif status.ready:
             said_place.caption(_how_it_answers(status, backend.slots))
         with button_place.container(horizontal=True, gap="small"):
@@ -121,7 +123,7 @@ def _drawn() -> object:
 def _how_it_answers(status: BackendStatus, slots: int) -> str:
     """How many at once and in which way, and what isn't as the person asked for."""
     lines = [say("model-batched" if status.batched else "model-side-by-side", slots=slots)]
-    lines += [say("model-note", why=note.sentence(words())) for note in status.notes]
+    lines += [say("model-note", why=say_reason(note)) for note in status.notes]
     return plain(" ".join(lines))
 
 
@@ -139,11 +141,15 @@ def _labels(models: list[ListedModel]) -> dict[str, str]:
 
 
 def _label(model: ListedModel, alike: int) -> str:
-    name, parts = model.options.called, []
+    name = (
+        model.options.called if seen(model.options.called).strip() else repr(model.options.called)
+    )
+    parts: list[str] = []
     if alike > 1 and (
         folder := model.options.model.replace("\\", "/").rstrip("/").split("/")[-2:-1]
     ):
         name = f"{name} ({folder[0]})"
+    name = seen(name)
     held, weights = (
         resources.local_models().fit(model),
         resources.local_models().weights_bytes(model),
@@ -157,7 +163,7 @@ def _label(model: ListedModel, alike: int) -> str:
         parts.append(_size(weights))
     if (kept := _kept_as(model)) and kept not in model.options.called:
         parts.append(kept)
-    rest = "".join(f" · {part}" for part in parts)
+    rest = seen("".join(f" · {part}" for part in parts))
     return shortened(name, max(LEAST_NAME, LABEL_WIDTH - _width(rest))) + rest
 
 
@@ -199,7 +205,7 @@ def _told(model: ListedModel, status: BackendStatus) -> str:
     name = model.options.called
     if model.trouble is not None:
         kind = "model-trouble" if model.impossible else "model-trouble-half"
-        lines.append(say(kind, name=name, why=model.trouble.sentence(words())))
+        lines.append(say(kind, name=literal(name), why=say_reason(model.trouble)))
     if not model.impossible:
         lines += _needs(model)
         lines += _before_it(model)
@@ -209,7 +215,7 @@ def _told(model: ListedModel, status: BackendStatus) -> str:
 
 def _needs(model: ListedModel) -> list[str]:
     """What it takes, and whether that is there."""
-    listed, name = resources.local_models(), model.options.called
+    listed, name = resources.local_models(), literal(model.options.called)
     held, weights = listed.fit(model), listed.weights_bytes(model)
     if held is None or held.context_tokens is None:
         if weights is not None:
@@ -244,7 +250,7 @@ def _before_it(model: ListedModel) -> list[str]:
     if held is None:
         return [say("model-shared")]
     converts = [say(f"model-converts-{model.conversion}")] if model.conversion else []
-    return [*converts, say("model-for-all", name=held.called)]
+    return [*converts, say("model-for-all", name=literal(held.called))]
 
 
 def _affected(status: BackendStatus) -> list[str]:

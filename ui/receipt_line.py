@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 from llm.conversation_tree import Turn
+from llm.literal_markdown import literal
 from llm.types import Finish, FromCache, SamplingParams
-from ui.language import say, words
+from ui.language import say, say_reason
 
 WORTH_SAYING_S = 1.0
 """Who waited for less hasn't noticed."""
@@ -16,7 +17,7 @@ SHOWN_QUESTION_CHARS = 120
 
 
 def receipt_line(turn: Turn, before: Turn | None = None) -> str:
-    """Model, how it ended, tokens, TTFT and speed, as far as they're known.
+    """Model, how it ended, tokens, TTFT and speed, as far as they're known, for `plain`.
 
     Args:
         before: the answer before; what this one was asked with and that one wasn't is told too.
@@ -27,8 +28,8 @@ def receipt_line(turn: Turn, before: Turn | None = None) -> str:
     cut = receipt.finish.reason != "stop"
     kind = turn.backend.partition("/")[0]  # none where the conversation was imported
     parts = [
-        *([receipt.model or say(f"backend-{kind}")] if receipt.model or kind else []),
-        *([receipt.server] if receipt.server else []),
+        *([literal(receipt.model) or say(f"backend-{kind}")] if receipt.model or kind else []),
+        *([literal(receipt.server)] if receipt.server else []),
         *(_from_cache(turn, receipt.cached) if receipt.cached else ()),
         *([_finish(receipt.finish)] if not receipt.cached or cut else []),
     ]
@@ -49,7 +50,7 @@ def receipt_line(turn: Turn, before: Turn | None = None) -> str:
 
 def _from_cache(turn: Turn, cached: FromCache) -> list[str]:
     """Where it was taken from, and how old it was when it was given."""
-    told = say(f"receipt-cached-{cached.kind}", question=_short(cached.question))
+    told = say(f"receipt-cached-{cached.kind}", question=literal(_short(cached.question)))
     return [told, age(turn.created_s - cached.created_s if turn.created_s else 0.0)]
 
 
@@ -68,7 +69,7 @@ def _short(question: str) -> str:
 
 def _finish(finish: Finish) -> str:
     if finish.why is not None:
-        return finish.why.sentence(words())
+        return say_reason(finish.why)
     return say(f"finish-{finish.reason}")
 
 

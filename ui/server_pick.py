@@ -9,7 +9,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from llm.conversation_tree import Turn
-from llm.plain_markdown import plain
+from llm.literal_markdown import literal
+from llm.seen_text import seen
 from llm.server_state import spoken
 from ui import resources
 from ui.backend_status import StatusPlace, dot, phase_word
@@ -99,10 +100,10 @@ def _label(option: Pick) -> str:
 def _short(model: str, servers: Sequence[PatientBackend], server: str) -> str:
     """The model's name as people say it, or all of it where that would be another's too."""
     known = [m.name for each in servers if each.server == server for m in each.models()]
-    alike = sum(spoken(name) == spoken(model) for name in {*known, model})
-    if alike == 1 and spoken(model).strip():
-        return spoken(model)
-    return model if model.strip(" /") else repr(model)
+    alike = sum(seen(spoken(name)) == seen(spoken(model)) for name in {*known, model})
+    if alike == 1 and seen(spoken(model)).strip():
+        return seen(spoken(model))
+    return model if model.strip(" /") and model == seen(model) else repr(model)
 
 
 def _in_thousands(tokens: int) -> str:
@@ -122,9 +123,9 @@ def _states(servers: Sequence[PatientBackend]) -> str:
     lines = []
     for server in servers:
         status = server.status()
-        lines.append(f"{dot(status)} **{plain(server.server)}** {phase_word(status)}")
+        lines.append(f"{dot(status)} **{literal(server.server)}** {phase_word(status)}")
         if server.server != wanted:
             continue
         if status.ready and model and model not in [known.name for known in server.models()]:
-            lines[-1] += f" · {say('sidebar-model-gone', server=plain(server.server))}"
+            lines[-1] += f" · {say('sidebar-model-gone', server=literal(server.server))}"
     return "  \n".join(lines)

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from llm.blocks import BlockSplitter
+from llm.literal_markdown import literal
 from llm.open_tail import presentable
 from llm.plain_markdown import plain
 
@@ -131,6 +132,42 @@ def test_what_only_streamlit_understands_shows_as_it_was_written(draw: Draw) -> 
         assert page.evaluate(TEXT, f"literal-{n}") == text
         if not text.startswith(("<script", "::", "->")):
             assert page.evaluate(TEXT, f"coded-{n}") == "x::y:z: :smile: " + text
+
+
+NAMES = [
+    "**bold** [x](http:) $x^2$ `c` :red[q]",
+    "#tag ~~a~~ | b",
+    "1. one",
+    "- item",
+    "_a_b__c__ *d*",
+    "SmolLM2-135M-Instruct.Q4_1",
+    "127.0.0.1:5001 a:100:b c:1",
+    r"\(x\) \[y\] a\b",
+    "<script>alert(1)<&> &amp; :smile: -> --",
+    "www.a.co http://a.co/b_c x@a.co https://a.co",
+    "![i](http://a.co/i.png) $$x$$",
+]
+
+
+def test_nothing_of_a_name_is_markup_alone_or_in_a_sentence(draw: Draw) -> None:
+    documents = {f"alone-{n}": [f"**{literal(name)}**  \nx"] for n, name in enumerate(NAMES)}
+    documents |= {f"first-{n}": [plain(f"{literal(name)} · y")] for n, name in enumerate(NAMES)}
+    documents |= {
+        f"within-{n}": [plain(f"The model “{literal(name)}” is (y) **z**.")]
+        for n, name in enumerate(NAMES)
+    }
+    page = draw(documents)
+    for n, name in enumerate(NAMES):
+        told = {
+            key: page.evaluate(TEXT, f"{key}-{n}").replace("\u2060", "")
+            for key in ("alone", "first", "within")
+        }
+        assert told == {
+            "alone": f"{name}\nx",
+            "first": f"{name} · y",
+            "within": f"The model “{name}” is (y) z.",
+        }
+    assert page.locator(".stMarkdown a, .stMarkdown img, .stMarkdown code, .katex").count() == 0
 
 
 def test_nothing_only_streamlit_understands_is_left_inside_markup(draw: Draw) -> None:
