@@ -16,6 +16,7 @@
     ├── SignInProviderError            who should say who somebody is can't be reached
     ├── ModelError                     getting a local model ready
     │   ├── ModelNotFoundError
+    │   │   └── ModelGoneError         not the setting's: one of those that were listed
     │   ├── NotAModelError
     │   ├── RemoteCodeError
     │   ├── NoChatTemplateError
@@ -220,6 +221,12 @@ class ModelNotFoundError(ModelError):
     """Values: model."""
 
     message_id = "error-model-not-found"
+
+
+class ModelGoneError(ModelNotFoundError):
+    """The same of a model that another place than the setting `model` names. Values: model."""
+
+    message_id = "error-model-gone"
 
 
 class NotAModelError(ModelError):

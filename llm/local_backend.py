@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from llm.embedded_model import WHEEL_BYTES
-from llm.errors import LLMError, LoadingStoppedError, Reason, ShuttingDownError
+from llm.errors import (
+    LLMError,
+    LoadingStoppedError,
+    ModelGoneError,
+    ModelNotFoundError,
+    Reason,
+    ShuttingDownError,
+)
 from llm.fault_log import log_fault
 from llm.local_errors import generate_error, load_error
 from llm.local_memory import forget_frames, free_memory, is_given_back, weights_apart
@@ -129,6 +136,7 @@ class LocalBackend:
         keep: Callable[[LocalOptions], None] = lambda options: None,
     ) -> None:
         self._slots = options.slots
+        self._set = (usual or options).model  # what the setting names
         self._unload_after_s = unload_after_s
         self._changed = threading.Condition()
         self._chosen = options
@@ -610,6 +618,8 @@ class LocalBackend:
                     self._proven = target
             return
         _tell_by_name(failure, target)
+        if type(failure) is ModelNotFoundError and target.model != self._set:
+            failure = ModelGoneError(**failure.values)
         # The failure is kept, the model must not be: the next try loads another.
         forget_frames(failure)
         free_memory()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llm.embedded_model import embedded_path
-from llm.errors import ModelError, Reason
+from llm.errors import ModelError, NotAModelError, Reason
 from llm.fault_log import log_fault
 from llm.local_conversions import is_whole
 from llm.local_errors import no_facts_error
@@ -137,9 +138,35 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
     # Files that were changed while they were read may have been read half and half.
     if revision and revision == _revision(spec, folder, options):
         loaded = replace(loaded, fingerprint=_fingerprint(loaded, spec, revision, options))
-    for _ in generate(loaded, _WARM_UP, cancel):
-        pass
+    with _only_numbers(loaded.model, options.model):
+        for _ in generate(loaded, _WARM_UP, cancel):
+            pass
     return loaded
+
+
+@contextmanager
+def _only_numbers(model: Any, spec: str) -> Iterator[None]:
+    """Refuse a model whose logits are no numbers, or infinite: it would answer nothing, always.
+
+    Raises:
+        NotAModelError: they were, in the block.
+    """
+    broken = False
+
+    def look(_model: Any, _args: Any, output: Any) -> None:
+        nonlocal broken
+        broken = broken or not bool(output.logits[0, -1].isfinite().all())
+
+    hook = model.register_forward_hook(look)
+    try:
+        yield
+    except Exception:
+        if not broken:  # else that is where it comes from
+            raise
+    finally:
+        hook.remove()
+    if broken:
+        raise NotAModelError(model=spec, reason=Reason("reason-no-numbers"))
 
 
 def _revision(spec: ModelSpec, folder: Path, options: LocalOptions) -> str:

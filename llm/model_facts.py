@@ -61,12 +61,6 @@ class ModelFacts:
     packed_bytes: int = 0
     has_template: bool = True
 
-
-EMBEDDED_FACTS = ModelFacts(
-    106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520, packed_bytes=101_744_640
-)
-"""Of the embedded model, before it is fetched."""
-
     def __post_init__(self) -> None:
         numbers = [value for value in astuple(self) if isinstance(value, int)]
         if not all(0 <= number <= _MOST for number in numbers):
@@ -83,6 +77,12 @@ class NoFactsError(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = Reason(reason)
+
+
+EMBEDDED_FACTS = ModelFacts(
+    106_168_320, 28_346_688, None, "Q4_1", 8192, 11_520, packed_bytes=101_744_640
+)
+"""Of the embedded model, before it is fetched."""
 
 
 def facts_of_folder(folder: Path) -> ModelFacts:
@@ -190,8 +190,8 @@ def _may_have_template(folder: Path) -> bool:
     mistral-common's, which brings its templates along.
     """
     try:
-        told = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        told = read_json(folder / "tokenizer_config.json")
+    except (OSError, NotReadableError):
         return True  # the tokenizer's trouble, and not that it lacks a template
     if not isinstance(told, dict) or told.get("chat_template") or "auto_map" in told:
         return True

@@ -32,7 +32,7 @@ from llm.local_source import conversion_of, may_be_converted_beside
 from llm.model_facts import EMBEDDED_FACTS, ModelFacts, NoFactsError, facts_of_folder, facts_of_gguf
 from llm.model_files import read_text
 from llm.model_fit import Fit, fit, weights_bytes
-from llm.models import ModelSpec, display_name, resolve
+from llm.models import ModelSpec, as_meant, display_name, resolve
 from llm.served_values import whole_text
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _detour(model: ListedModel, place: str) -> tuple[int, bool]:
 def _place(spec: str) -> str:
     """Where a model lies, whichever way it is written."""
     try:
-        path = Path(spec).expanduser()
+        path = Path(as_meant(spec)).expanduser()
         return str(path.resolve()) if path.exists() else spec
     except (OSError, RuntimeError, ValueError):
         return spec

@@ -71,6 +71,14 @@ def told_name(spec: str) -> str:
     return spec if _HUB_ID.fullmatch(spec) else display_name(spec)
 
 
+def as_meant(spec: str) -> str:
+    """Without the white space around it, which somebody may have typed; names may have it, too."""
+    try:
+        return spec if Path(spec).expanduser().exists() else spec.strip()
+    except (OSError, RuntimeError, ValueError):
+        return spec.strip()
+
+
 def resolve(spec: str) -> ModelSpec:
     """Say what a spec means. A folder that exists wins over a hub id of the same spelling.
 
@@ -78,7 +86,7 @@ def resolve(spec: str) -> ModelSpec:
         ModelNotFoundError: there is nothing of that name.
         NotAModelError: there is, but it can be seen at once that it isn't a model.
     """
-    spec = spec.strip()
+    spec = as_meant(spec)
     name = display_name(spec)
     if spec == EMBEDDED:
         return ModelSpec("embedded", name)

@@ -386,7 +386,7 @@ def test_a_full_line_is_a_sentence_and_the_question_stays(
     app.chat_input[0].set_value("Hello").run()
     assert not app.exception
     assert [error.value for error in app.error] == [
-        "1 question is waiting already, and no more may. Try again in a moment."
+        "A question is waiting already, and only one may wait at a time. Try again in a moment."
     ]
     for job in jobs:
         job.cancel()
@@ -404,7 +404,9 @@ def test_enough_questions_of_one_person_are_a_sentence_too(
     app.session_state.person = "me"
     app.chat_input[0].set_value("Hello").run()
     assert not app.exception
-    assert "1 of your questions is waiting already" in app.error[0].value
+    assert (
+        "A question of yours is waiting already, and only one may at a time." in app.error[0].value
+    )
     for job in jobs:
         job.cancel()
     app.button(key="ask_again").click().run()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from llm.errors import (
     HubDownloadError,
@@ -81,6 +82,28 @@ def test_a_damaged_folder_is_told_as_no_model(
         read(backend, ask())
     assert caught.value.values["model"] == "m"
     assert caught.value.values["reason"]
+
+
+@pytest.mark.parametrize("batching", ["auto", "off"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_model_whose_answers_would_be_no_numbers_is_refused(
+    tiny_folder: Path, tmp_path: Path, value: float, batching: str
+) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "M")
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"][3] = value
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    backend = LocalBackend(LocalOptions(tmp_path / "data", str(folder), batching=batching))
+    with pytest.raises(NotAModelError, match="isn’t numbers"):
+        read(backend, ask())
+    backend.close()
+
+
+def test_a_folder_whose_name_ends_in_a_space_is_loaded(tiny_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "Trail ")
+    backend = LocalBackend(LocalOptions(tmp_path / "data", str(folder)))
+    assert read(backend, ask(max_tokens=2))[1].reason == "length"
+    backend.close()
 
 
 def test_pickled_weights_are_never_loaded(

@@ -20,10 +20,16 @@ from safetensors.torch import load_file, save_file
 import llm.local_backend
 import llm.local_loader
 import llm.local_source
-from llm.embedded_model import FetchStopped
-from llm.errors import LoadingStoppedError, NotAModelError, Reason, WeightsTooLargeError
+from llm.errors import (
+    LoadingStoppedError,
+    ModelNotFoundError,
+    NotAModelError,
+    Reason,
+    WeightsTooLargeError,
+)
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.types import NOT_BEGUN, BackendPhase, CancelToken, Delta, Finish, Notice
+from llm.wheel_download import FetchStopped
 from tests.local_answers import TIMEOUT_S, Gate, ask, begun, cut, model_of, read
 from tests.tiny_gguf import write_tiny_gguf
 from tests.tiny_model import make_tiny_model
@@ -481,6 +487,24 @@ def test_a_config_nested_too_deeply_keeps_no_app_from_starting(
     with pytest.raises(NotAModelError, match=r"config\.json can’t be read"):
         read(backend, ask())
     backend.close()
+
+
+def test_a_chosen_model_that_has_gone_is_not_told_as_a_wrong_setting(
+    backend: LocalBackend, folders: tuple[Path, Path]
+) -> None:
+    model_of(backend)
+    shutil.rmtree(folders[1])
+    backend.choose(other(backend, folders[1]))
+    wait_for(backend, "ready")
+    notice = backend.status().notice
+    assert notice is not None
+    why = notice.values["why"]
+    assert isinstance(why, Reason)
+    assert why.message_id == "error-model-gone"
+    backend.unload()
+    shutil.rmtree(folders[0])
+    with pytest.raises(ModelNotFoundError, match="STEADY_CHAT_MODEL"):
+        read(backend, ask())
 
 
 def test_where_the_one_before_has_gone_too_the_failure_is_told_and_the_next_choice_works(

@@ -205,7 +205,7 @@ def say(**told: object) -> Callable[[Path], None]:
         (instead("model.safetensors", HUGE), "reason-weights-damaged"),
         (
             instead("model.safetensors.index.json", b'{"weight_map": {"w": "a\\u0000b"}}'),
-            "reason-weights-missing",
+            "reason-file-unreadable",
         ),
     ],
 )

@@ -37,6 +37,13 @@ def test_the_home_folder_may_be_written_as_a_tilde(
     assert resolve("~/models/m").path == folder
 
 
+def test_space_around_a_path_is_taken_away_only_where_there_is_no_such_path(tmp_path: Path) -> None:
+    make_folder(tmp_path / "m")
+    assert resolve(f" {tmp_path / 'm'} ").path == tmp_path / "m"
+    make_folder(tmp_path / "m ")
+    assert resolve(f"{tmp_path / 'm'} ").path == tmp_path / "m "
+
+
 def test_a_gguf_file_is_a_model_named_without_its_ending(tmp_path: Path) -> None:
     file = tmp_path / "Some-Model.Q4_K_M.GGUF"
     file.write_bytes(b"GGUF\x03\0\0\0")

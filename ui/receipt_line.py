@@ -64,7 +64,8 @@ def age(seconds: float) -> str:
 
 def _short(question: str) -> str:
     line = " ".join(question.split())
-    return line if len(line) <= SHOWN_QUESTION_CHARS else line[:SHOWN_QUESTION_CHARS] + "…"
+    cut = line if len(line) <= SHOWN_QUESTION_CHARS else line[:SHOWN_QUESTION_CHARS] + "…"
+    return literal(cut)
 
 
 def _finish(finish: Finish) -> str:

@@ -15,6 +15,7 @@ error-not-signed-in = You are no longer signed in. Sign in, then try again.
 error-sign-in-provider = The sign-in at { $url } can’t be reached now ({ $kind }). Try again in a moment. If it stays so, whoever runs this app should look at server_metadata_url in .streamlit/secrets.toml.
 error-model = The model “{ $model }” can’t be made ready: { $reason }
 error-model-not-found = There is no model “{ $model }”. Check its path or name in the settings (STEADY_CHAT_MODEL, or [[models]] in steady_chat.toml); the log says where it was looked for.
+error-model-gone = There is no model “{ $model }” where it was looked for. Choose another; the log says where that was.
 error-not-a-model = “{ $model }” is there, but it isn’t a chat model that can be loaded ({ $reason }).
 error-remote-code = The model “{ $model }” wants to run code of its own. If you trust its author, set STEADY_CHAT_TRUST_REMOTE_CODE=true.
 error-no-chat-template = The model “{ $model }” has no chat template, so it can’t be asked in turns. Choose an “instruct” or “chat” variant.
@@ -51,12 +52,12 @@ error-conversation-gone = This conversation isn’t here any more. Start a new o
 error-preset = The preset wasn’t saved: { $reason }.
 error-stalled = No new text came for { $seconds } s, so the answer was ended. What had arrived is kept; try again.
 error-queue-full = { $limit ->
-    [one] { $limit } question is waiting already, and no more may. Try again in a moment.
-   *[other] { $limit } questions are waiting already, and no more may. Try again in a moment.
+    [one] A question is waiting already, and only one may wait at a time. Try again in a moment.
+   *[other] { $limit } questions are waiting already, the most that may. Try again in a moment.
 }
 error-too-many-waiting = { $limit ->
-    [one] { $limit } of your questions is waiting already, and no more may. Stop it, or wait for its turn; then ask this again.
-   *[other] { $limit } of your questions are waiting already, and no more may. Stop one, or wait for its turn; then ask this again.
+    [one] A question of yours is waiting already, and only one may at a time. Stop it, or wait for its turn; then ask this again.
+   *[other] { $limit } questions of yours are waiting already, the most that may. Stop one, or wait for its turn; then ask this again.
 }
 error-shutting-down = The app is being stopped. Ask again when it is back.
 error-server-tls = The certificate of { $url } can’t be trusted: it may be self-signed, expired or another host’s. Replace it, or name your own authority’s certificate file in SSL_CERT_FILE.
@@ -593,6 +594,7 @@ reason-not-gguf = not a GGUF file
 reason-embedding-modules = its folder asks for more than a transformer and one way of pooling, which this app doesn’t do
 reason-licence = its licence must first be accepted on the hub, and HF_TOKEN set
 reason-weights-damaged = its weights are damaged or cut short
+reason-no-numbers = what its weights give isn’t numbers: they are damaged, or need another number type (STEADY_CHAT_DTYPE)
 reason-weights-missing = some of its weights are missing
 reason-unknown-type = transformers knows no chat model of its type
 reason-tokenizer-unreadable = its tokenizer can’t be read

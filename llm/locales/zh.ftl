@@ -15,6 +15,7 @@ error-not-signed-in = 登录已失效。请登录后重试。
 error-sign-in-provider = 目前无法连接登录服务 { $url }（{ $kind }）。请稍后重试；如果一直如此，请应用的管理者检查 .streamlit/secrets.toml 中的 server_metadata_url。
 error-model = 模型“{ $model }”加载失败：{ $reason }
 error-model-not-found = 找不到模型“{ $model }”。请检查设置（STEADY_CHAT_MODEL，或 steady_chat.toml 中的 [[models]]）中的路径或名称；日志中写明了查找的位置。
+error-model-gone = 在查找的位置没有模型“{ $model }”。请选择其他模型；日志中写明了查找的位置。
 error-not-a-model = 找到了“{ $model }”，但它不是可以加载的对话模型（{ $reason }）。
 error-remote-code = 模型“{ $model }”需要运行它自带的代码。如果您信任它的作者，请设置 STEADY_CHAT_TRUST_REMOTE_CODE=true。
 error-no-chat-template = 模型“{ $model }”没有对话模板，无法进行多轮对话。请改用名称中带“instruct”或“chat”的版本。
@@ -506,6 +507,7 @@ reason-not-gguf = 不是 GGUF 文件
 reason-embedding-modules = 它的文件夹除 transformer 和一种池化方式之外还要求别的步骤，本应用不支持
 reason-licence = 需要先在 Hugging Face Hub 上接受它的许可协议，并设置 HF_TOKEN
 reason-weights-damaged = 它的权重已损坏或不完整
+reason-no-numbers = 用它的权重算不出有效的数值：权重已损坏，或需要另一种数值类型（STEADY_CHAT_DTYPE）
 reason-weights-missing = 它缺少一部分权重
 reason-unknown-type = transformers 不支持这种类型的对话模型
 reason-tokenizer-unreadable = 无法读取它的分词器
