@@ -26,7 +26,7 @@ from llm.local_errors import load_error
 from llm.local_memory import forget_frames
 from llm.local_packed import pack_model
 from llm.local_ragged import register_attention
-from llm.model_facts import WINDOW_NAMES
+from llm.model_facts import MOST_TOKENS, WINDOW_NAMES
 
 if TYPE_CHECKING:
     from llm.local_backend import LocalOptions
@@ -216,7 +216,7 @@ def _window(config: Any, tokenizer: Any) -> int | None:
     text_config = config.get_text_config(decoder=True)
     for name in WINDOW_NAMES:
         value = getattr(text_config, name, None)
-        if isinstance(value, int) and value > 0:
+        if isinstance(value, int) and 0 < value <= MOST_TOKENS:
             return value
     limit = tokenizer.model_max_length
     return int(limit) if limit and limit < _NO_LIMIT else None

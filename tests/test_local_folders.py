@@ -99,6 +99,16 @@ def test_a_model_whose_answers_would_be_no_numbers_is_refused(
     backend.close()
 
 
+def test_a_window_that_no_model_has_is_not_believed(tiny_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "M")
+    told = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**told, "max_position_embeddings": 10**400}))
+    backend = LocalBackend(LocalOptions(tmp_path / "data", str(folder)))
+    assert read(backend, ask(max_tokens=2))[1].reason == "length"
+    assert backend.window_tokens(ask()) is None
+    backend.close()
+
+
 def test_a_folder_whose_name_ends_in_a_space_is_loaded(tiny_folder: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(tiny_folder, tmp_path / "Trail ")
     backend = LocalBackend(LocalOptions(tmp_path / "data", str(folder)))
