@@ -6,8 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as TookTooLong
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TypeVar
 
@@ -25,6 +24,14 @@ PAUSE_S = 1.0
 SLOW_TIMES = 3
 """So many times in a row too slow counts as a failure. Once may be a busy machine."""
 _THREADS = 4
+
+
+class _TookTooLongError(CacheStoreError):
+    """Nothing is known of it yet."""
+
+
+class _ClosedError(CacheStoreError):
+    """This guard is closed, which is no failure of the store's."""
 
 
 class CacheGuard:
@@ -65,11 +72,19 @@ class CacheGuard:
         with suppress(CacheStoreError):
             self._opened(0)
 
-    def ask(self, what: Callable[[AnswerStore], T], limit_s: float | None = None) -> T:
+    def ask(
+        self,
+        what: Callable[[AnswerStore], T],
+        limit_s: float | None = None,
+        *,
+        may_be_slow: bool = False,
+    ) -> T:
         """What the store says.
 
         Args:
             limit_s: a longer limit, for who may wait: a page about the cache, a writer.
+            may_be_slow: it is much that is asked for, so that it took too long says nothing of
+                the store. A failure still does.
 
         Raises:
             CacheStoreError: it failed, took too long, did so a moment ago, or isn't open yet.
@@ -80,21 +95,38 @@ class CacheGuard:
         if failed_s is not None and self._clock() - failed_s < self._pause_s:
             raise CacheStoreError("left alone after a failure")
         store = self._opened(end_s - time.monotonic())
-        told = self._result(self._submit(lambda: what(store)), end_s - time.monotonic())
+        future = self._submit(lambda: what(store))
+        try:
+            told = self._result(future, end_s - time.monotonic())
+        except _TookTooLongError:
+            future.cancel()
+            if not may_be_slow:
+                self._was_slow()
+            raise
+        except _ClosedError:
+            raise
+        except CacheStoreError as error:
+            self._failed(str(error))
+            raise
         with self._lock:
-            back, self._failed_s, self._slow = self._failed_s is not None, None, 0
+            back, self._failed_s = self._failed_s is not None, None
+            if not may_be_slow:
+                self._slow = 0
         if back:
             logger.info("The answer cache can be used again")
         return told
 
+    def leave_alone(self, why: str) -> None:
+        """Have the store left alone for a while, as after a failure."""
+        self._failed(why)
+
     def close(self) -> None:
-        """Free the store. What is under way is not waited for."""
+        """Free the store, also one that is still being opened. Nothing is waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             opening = self._opening
-        if opening is not None and opening.done() and not opening.cancelled():
-            with suppress(Exception):
-                opening.result().close()
+        if opening is not None:
+            opening.add_done_callback(_free)
 
     def _opened(self, limit_s: float) -> AnswerStore:
         with self._lock:
@@ -102,48 +134,61 @@ class CacheGuard:
                 self._opening = self._submit(self._make_and_use)
             opening = self._opening
         try:
-            return self._result(opening, limit_s, counts=False)
+            return self._result(opening, limit_s)
+        except (_TookTooLongError, _ClosedError):
+            raise  # it may have been opened in this very moment: that is the next one's
         except CacheStoreError:
-            if opening.done():
-                with self._lock:
+            with self._lock:
+                mine = self._opening is opening
+                if mine:  # or another waiter has begun anew already
                     self._opening = None
+            if mine:
                 self._failed("it can't be opened")
             raise
 
     def _make_and_use(self) -> AnswerStore:
         store = self._make()
-        store.totals("nobody", 0.0)  # a file is opened by its first use
+        try:
+            store.totals("nobody", 0.0)  # a file is opened by its first use
+        except BaseException:
+            with suppress(Exception):
+                store.close()
+            raise
         return store
 
     def _submit(self, what: Callable[[], T]) -> Future[T]:
         try:
             return self._pool.submit(what)
         except RuntimeError:
-            raise CacheStoreError("closed") from None
+            raise _ClosedError("closed") from None
 
-    def _result(self, future: Future[T], limit_s: float, *, counts: bool = True) -> T:
+    def _result(self, future: Future[T], limit_s: float) -> T:
+        if not wait((future,), max(0.0, limit_s)).done:
+            raise _TookTooLongError("it takes too long")
         try:
-            return future.result(max(0.0, limit_s))
-        except TookTooLong:
-            if counts:
-                future.cancel()
-                with self._lock:
-                    self._slow += 1
-                    counts = self._slow >= SLOW_TIMES
-            why = "it takes too long"
-        except CacheStoreError as error:
-            why = str(error)
+            return future.result()
         except CancelledError:
-            raise CacheStoreError("closed") from None
-        except Exception as error:  # noqa: BLE001 - a store's defect is no answer's
+            raise _ClosedError("closed") from None
+        except CacheStoreError:
+            raise
+        except Exception as error:
             log_fault(logger, "The answer cache's store has a defect", error)
-            why = type(error).__name__
-        if counts:
-            self._failed(why)
-        raise CacheStoreError(why)
+            raise CacheStoreError(type(error).__name__) from error
+
+    def _was_slow(self) -> None:
+        with self._lock:
+            self._slow += 1
+            too_often = self._slow >= SLOW_TIMES
+        if too_often:
+            self._failed("it takes too long")
 
     def _failed(self, why: str) -> None:
         with self._lock:
             first, self._failed_s = self._failed_s is None, self._clock()
         if first:
             logger.warning("The answer cache can't be used, so the model is asked: %s", why)
+
+
+def _free(opening: Future[AnswerStore]) -> None:
+    with suppress(Exception, CancelledError):
+        opening.result().close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -158,3 +159,129 @@ def test_closed_it_frees_the_store_and_answers_no_more(guard: CacheGuard, store:
     assert store.closed
     with pytest.raises(CacheStoreError):
         work(guard)
+
+
+def test_much_that_takes_long_is_no_failure(guard: CacheGuard, store: Store) -> None:
+    store.stuck.clear()
+    for _ in range(2 * SLOW_TIMES):
+        with pytest.raises(CacheStoreError):
+            guard.ask(lambda store: store.work(), None, may_be_slow=True)  # type: ignore[attr-defined]
+    assert not guard.in_trouble
+    store.stuck.set()
+    store.error = CacheStoreError("down")
+    with pytest.raises(CacheStoreError):
+        guard.ask(lambda store: store.work(), PATIENCE_S, may_be_slow=True)  # type: ignore[attr-defined]
+    assert guard.in_trouble
+
+
+class Making:
+    """Makes stores when the test lets it."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.may = threading.Event()
+        self.began = threading.Event()
+        self.made: list[Store] = []
+
+    def __call__(self) -> Store:
+        self.began.set()
+        assert self.may.wait(PATIENCE_S)
+        if self.errors:
+            raise self.errors.pop()
+        self.made.append(Store())
+        return self.made[-1]
+
+
+def test_a_store_that_opens_just_after_the_limit_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = Making()
+    guard = CacheGuard(make, limit_s=0.01)  # type: ignore[arg-type]
+    real, tried = guard._result, []
+
+    def opens_after_all(future: Any, limit_s: float) -> Any:
+        try:
+            return real(future, limit_s)
+        except CacheStoreError as error:
+            tried.append(error)
+            make.may.set()
+            future.result(PATIENCE_S)  # before its waiter looks at it again
+            raise
+
+    monkeypatch.setattr(guard, "_result", opens_after_all)
+    with pytest.raises(CacheStoreError):
+        work(guard, None)
+    monkeypatch.undo()
+    assert tried
+    assert not guard.in_trouble
+    assert work(guard) == "done"
+    guard.close()
+    assert [store.closed for store in make.made] == [True]
+
+
+def test_closed_while_it_opens_the_store_is_freed() -> None:
+    make = Making()
+    guard = CacheGuard(make, limit_s=0.01)  # type: ignore[arg-type]
+    guard.open()
+    assert make.began.wait(PATIENCE_S)
+    opening = guard._opening
+    assert opening is not None
+    guard.close()
+    freed = threading.Event()
+    opening.add_done_callback(lambda _: freed.set())  # after the guard's own
+    make.may.set()
+    assert freed.wait(PATIENCE_S)
+    assert [store.closed for store in make.made] == [True]
+
+
+def test_a_store_that_fails_its_first_use_is_freed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(scope: str, now_s: float) -> None:
+        raise CacheStoreError("damaged")
+
+    monkeypatch.setattr(store, "totals", damaged)
+    guard = CacheGuard(lambda: store)  # type: ignore[arg-type, return-value]
+    with pytest.raises(CacheStoreError):
+        work(guard)
+    assert store.closed
+    guard.close()
+
+
+def test_two_that_wait_for_a_failed_opening_leave_the_next_one_be(clock: ManualClock) -> None:
+    make = Making(OSError())
+    guard = CacheGuard(make, pause_s=PAUSE_S, clock=clock)  # type: ignore[arg-type]
+    real, waits = guard._result, threading.Event()
+    late, failed = threading.Event(), threading.Event()
+
+    def result(future: Any, limit_s: float) -> Any:
+        if threading.current_thread() is second:
+            waits.set()
+        try:
+            return real(future, limit_s)
+        except CacheStoreError:
+            if threading.current_thread() is second:
+                failed.set()
+                assert late.wait(PATIENCE_S)
+            raise
+
+    def asks() -> None:
+        with pytest.raises(CacheStoreError):
+            work(guard)
+
+    second = threading.Thread(target=asks)
+    guard._result = result  # type: ignore[method-assign]
+    guard.open()
+    second.start()
+    assert waits.wait(PATIENCE_S)
+    first = threading.Thread(target=asks)
+    first.start()
+    make.may.set()
+    first.join(PATIENCE_S)
+    assert failed.wait(PATIENCE_S)
+    clock.advance(PAUSE_S)
+    assert work(guard) == "done"  # a third opened it anew
+    late.set()
+    second.join(PATIENCE_S)
+    assert not guard.in_trouble
+    assert work(guard) == "done"
+    guard.close()
+    assert [store.closed for store in make.made] == [True]
