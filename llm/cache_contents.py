@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 LOOK_LIMIT_S = 2.0
 """How long a page about the cache waits for it."""
+CLEAR_LIMIT_S = 5.0
+"""How long whoever forgets something waits until it is gone; what is written before is, too."""
 
 
 class CacheContents:
@@ -63,8 +65,14 @@ class CacheContents:
         return self._look(lambda store: store.decisions(person_scope(owner)))
 
     def forget(self, owner: str, digest: str) -> None:
-        """Forget one answer."""
-        self._each(owner, lambda store, scope: store.delete(digest, scope))
+        """Forget one answer, also one that is still to be written."""
+        scopes = self.scopes(owner)
+
+        def forget(store: AnswerStore) -> None:
+            for scope in scopes:
+                store.delete(digest, scope)
+
+        self._writer.in_order(forget, CLEAR_LIMIT_S)
 
     def clear(self, owner: str, *, model: str | None = None, before_s: float | None = None) -> int:
         """Forget this person's answers and, where answers are shared, the shared ones.
@@ -73,16 +81,19 @@ class CacheContents:
             model: only that model's.
             before_s: only those made before then, seconds since 1970.
 
+        Raises:
+            CacheStoreError: it isn't known to be done.
+
         Returns:
             How many there were.
         """
-        self._writer.flush(LOOK_LIMIT_S)  # or what is being written would come after
-        return sum(
-            self._each(
-                owner,
-                lambda store, scope: store.clear(scope, model=model, before_s=before_s),
-            )
-        )
+        scopes = self.scopes(owner)
+
+        def clear(store: AnswerStore) -> int:
+            return sum(store.clear(scope, model=model, before_s=before_s) for scope in scopes)
+
+        # In order, or what is just being written would come after.
+        return self._writer.in_order(clear, CLEAR_LIMIT_S)
 
     def judge(self, owner: str, decision_id: str, *, same: bool) -> None:
         """Note what this person says of two questions.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
 
 from llm.cache_guard import CacheGuard
 from llm.cache_types import AnswerStore, CacheStoreError
@@ -14,56 +15,134 @@ from llm.fault_log import log_fault
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 WRITE_LIMIT_S = 2.0
 """How long the writer waits for the store; nobody waits for the writer."""
+END_LIMIT_S = 2.0
+"""How long it waits on for the end of a write that took longer, before the store is left alone."""
 MOST_UNWRITTEN = 1000
 """What comes on top is dropped: an answer that isn't kept is only asked for again."""
 
 
 class CacheWriter:
-    """One thread that writes, in order.
+    """One thread that writes, in order: nothing is written while an earlier write goes on.
+
+    Where one never ends what comes after it is given up, not written before it.
 
     Thread-safety: every method may be called from any thread.
     """
 
     def __init__(self, guard: CacheGuard) -> None:
         self._guard = guard
-        self._writes: queue.Queue[Callable[[AnswerStore], object] | None] = queue.Queue(
-            MOST_UNWRITTEN
-        )
+        self._changed = threading.Condition()
+        self._writes: deque[_Write[Any]] = deque()
+        self._asked = 0
+        self._done = 0
+        self._closed = False
+        self._stuck: _Write[Any] | None = None  # the writer's own
         self._thread = threading.Thread(target=self._run, name="answer-cache-writer", daemon=True)
         self._thread.start()
 
-    def later(self, write: Callable[[AnswerStore], object]) -> None:
+    def later(self, what: Callable[[AnswerStore], object]) -> None:
         """Have it written; dropped where the store fails, or can't keep up."""
-        try:
-            self._writes.put_nowait(write)
-        except queue.Full:
+        if not self._add(_Write(what)) and not self._closed:
             logger.warning("The answer cache has too much to write; some of it is dropped")
+
+    def in_order(self, what: Callable[[AnswerStore], T], timeout_s: float) -> T:
+        """Have it written after all that was to be written before, and wait for it.
+
+        Raises:
+            CacheStoreError: it couldn't be done, or not in time; then it may still be done later.
+        """
+        write = _Write(what)
+        if not self._add(write):
+            raise CacheStoreError("too much to write")
+        try:
+            return write.told.result(timeout_s)
+        except TimeoutError:
+            raise CacheStoreError("it takes too long") from None
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until what was to be written so far is, or is given up; says whether in time."""
-        with self._writes.all_tasks_done:
-            return self._writes.all_tasks_done.wait_for(
-                lambda: not self._writes.unfinished_tasks, timeout_s
-            )
+        with self._changed:
+            so_far = self._asked
+            return self._changed.wait_for(lambda: self._done >= so_far, timeout_s)
 
     def close(self) -> None:
         """Write what is to be written, for a moment at most."""
         self.flush(WRITE_LIMIT_S)
-        with suppress(queue.Full):
-            self._writes.put_nowait(None)
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _add(self, write: _Write[Any]) -> bool:
+        with self._changed:
+            if self._closed or len(self._writes) >= MOST_UNWRITTEN:
+                return False
+            self._writes.append(write)
+            self._asked += 1
+            self._changed.notify_all()
+            return True
 
     def _run(self) -> None:
-        while True:
-            write = self._writes.get()
+        while (write := self._next()) is not None:
             try:
-                if write is None:
-                    return
-                self._guard.ask(write, WRITE_LIMIT_S)
-            except CacheStoreError:
-                pass  # the guard has said it
+                write.told.set_result(self._write(write))
+            except CacheStoreError as error:
+                write.told.set_exception(error)  # the guard has said it
             except Exception as error:  # noqa: BLE001 - the writer must go on
                 log_fault(logger, "Writing to the answer cache failed", error)
-            finally:
-                self._writes.task_done()
+                write.told.set_exception(CacheStoreError(type(error).__name__))
+            with self._changed:
+                self._done += 1
+                self._changed.notify_all()
+
+    def _next(self) -> _Write[Any] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._writes or self._closed)
+            return self._writes.popleft() if self._writes else None
+
+    def _write(self, write: _Write[T]) -> T:
+        if self._stuck is not None:
+            if not self._stuck.ended(0.0):
+                raise CacheStoreError("an earlier write goes on")
+            self._stuck = None
+        try:
+            return self._guard.ask(write, WRITE_LIMIT_S)
+        except CacheStoreError:
+            if not write.ended(END_LIMIT_S):
+                self._stuck = write
+                self._guard.leave_alone("a write doesn't end")
+            raise
+
+
+class _Write(Generic[T]):
+    """One write, which knows when it has really ended: what the guard gave up may go on.
+
+    Thread-safety: every method may be called from any thread.
+    """
+
+    def __init__(self, what: Callable[[AnswerStore], T]) -> None:
+        self.told: Future[T] = Future()
+        self._what = what
+        self._lock = threading.Lock()
+        self._begun = False
+        self._over = threading.Event()
+
+    def __call__(self, store: AnswerStore) -> T:
+        with self._lock:
+            if self._over.is_set():
+                raise CacheStoreError("given up")
+            self._begun = True
+        try:
+            return self._what(store)
+        finally:
+            self._over.set()
+
+    def ended(self, timeout_s: float) -> bool:
+        """Wait for its end; one that hasn't begun never will."""
+        with self._lock:
+            if not self._begun:
+                self._over.set()
+        return self._over.wait(timeout_s)
