@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from llm.types import Message
 
 MAX_CHARS = 2000
 """Longer texts are mostly pasted: somebody's own file, letter or log."""
 MAX_LINES = 40
+_REMEMBERED = 512
+"""Texts, of `MAX_CHARS` at most: with each question all earlier ones of its conversation come again."""
 
 
 def why_not(messages: Sequence[Message]) -> str:
@@ -34,14 +37,19 @@ def why_not(messages: Sequence[Message]) -> str:
     if not asked or not asked[-1].strip():
         return "empty"
     for earlier in asked[:-1]:
-        if reason := _why_not(earlier):
+        if reason := _reason(earlier):
             return reason
-    return _why_not(asked[-1])
+    return _reason(asked[-1])
 
 
-def _why_not(text: str) -> str:
+def _reason(text: str) -> str:
     if len(text) > MAX_CHARS or text.count("\n") >= MAX_LINES:
         return "long"
+    return _by_words(text)
+
+
+@lru_cache(_REMEMBERED)
+def _by_words(text: str) -> str:
     said = _HARMLESS.sub(" … ", text.translate(_STRAIGHT))
     for reason, pattern in (("personal", _PERSONAL), ("creative", _CREATIVE), ("now", _NOW)):
         if pattern.search(said):
@@ -235,7 +243,9 @@ _PERSONAL = re.compile(
             + r"(?<![\w-])i\s+(?:have|had|was|were|live|work|need|want|feel|think|got|get|bought|made"
             r"|wrote|did|tried|use|used|like|love|hate|lost|forgot|moved|started|keep|know|can't|cannot"
             r"|don't|run|own|study|teach|hit|see|saw|found)(?![\w-])",
-            r"[\w.+-]+@[\w-]+\.\w+",  # e-mail
+            # E-mail. One character before the sign will do; a run of them is looked through anew
+            # from each of its characters, and Chinese has no blanks.
+            r"[\w.+-]@[\w-]+\.\w",
             r"(?<![\d.,])\+?\d[\d\s().-]{7,}\d(?![\d.,])",  # phone, card, account, passport
             r"(?<!\w)[A-Za-z]*\d[\w-]{11,}",  # ids
             r"(?<![\w-])(?:sk|pk|ghp|gho|xox[abp]|AKIA|eyJ|Bearer|hf)[-_ ]?[\w-]{12,}",  # keys

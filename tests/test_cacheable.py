@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from llm import cacheable
 from llm.cacheable import MAX_CHARS, why_not
 from llm.types import Message
 
@@ -375,3 +378,42 @@ def test_spelling_hides_nothing(question: str) -> None:
 )
 def test_a_word_within_another_is_not_that_word(question: str) -> None:
     assert why_not([Message("user", question)]) == ""
+
+
+def test_what_was_looked_at_is_not_looked_at_again() -> None:
+    history = [Message("user", f"What is {number} + 2?") for number in range(30)]
+    cacheable._by_words.cache_clear()
+    for turns in range(1, len(history) + 1):
+        assert why_not(history[:turns]) == ""
+    assert cacheable._by_words.cache_info().misses == len(history)
+
+
+def test_long_texts_are_not_held() -> None:
+    cacheable._by_words.cache_clear()
+    assert why_not([Message("user", "x" * (MAX_CHARS + 1))]) == "long"
+    assert cacheable._by_words.cache_info().currsize == 0
+
+
+@pytest.mark.parametrize(
+    "unit", ["怎么", "数据库索引的工作原理", "a.", "ab", "1x", "how ", "x@", "(("]
+)
+def test_no_text_takes_more_than_its_length_in_time(unit: str) -> None:
+    def took_s(chars: int) -> float:
+        text = (unit * chars)[:chars]
+        best = float("inf")
+        for _ in range(5):
+            cacheable._by_words.cache_clear()
+            begin_s = time.perf_counter()
+            why_not([Message("user", text)])
+            best = min(best, time.perf_counter() - begin_s)
+        return best
+
+    # Eight times the length: eight times the time, not sixty-four times.
+    assert took_s(1984) < 24 * max(took_s(248), 1e-4)
+
+
+@pytest.mark.parametrize(
+    "address", ["jo@example.org", "j.o+x@mail.example.org", "写信给jo@example.org吧", "a-@b.c"]
+)
+def test_an_address_is_personal(address: str) -> None:
+    assert why_not([Message("user", f"Who has {address} for an address?")]) == "personal"
