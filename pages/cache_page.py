@@ -5,18 +5,19 @@ from __future__ import annotations
 import html
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
 from llm.cache_report import CacheReport, log_file, report
 from llm.cache_types import CacheEntry, CacheStoreError, Decision
+from llm.literal_markdown import literal
 from llm.types import Backend
 from ui import resources
 from ui.backend_status import StatusPlace, watch
 from ui.callback import callback
 from ui.language import say
-from ui.owner import owner
+from ui.owner import owner, while_signed_in
 from ui.receipt_line import age
 
 SHOWN = 20
@@ -24,6 +25,7 @@ NEAR_SHOWN = 10
 OPENING_CHARS = 160
 
 _SHOWN, _MODEL, _AGE, _CLEARED = "cache_shown", "cache_clear_model", "cache_clear_age", "cleared"
+_NOT_DONE = "cache_not_done"
 _AGES = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0}
 
 
@@ -31,6 +33,9 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     """Draw the page."""
     st.title(say("page-cache"))
     st.caption(say("cache-explain"))
+    trouble_place = st.empty()
+    if st.session_state.pop(_NOT_DONE, False):
+        trouble_place.warning(say("cache-not-done"), icon=":material/bolt:")
     contents, mine = resources.cache().contents, owner()
     st.session_state.setdefault(_SHOWN, SHOWN)
     try:
@@ -121,13 +126,13 @@ def _draw_entries(entries: Sequence[CacheEntry]) -> None:
             _as_typed(entry.opening[:OPENING_CHARS], "steady-cache-opening")
             with st.container(horizontal=True, vertical_alignment="center"):
                 parts = [
-                    entry.model,
-                    *([entry.server] if entry.server else []),
+                    literal(entry.model),
+                    *([literal(entry.server)] if entry.server else []),
                     age(now_s - entry.created_s),
                     say("cache-hits", count=entry.hits),
                     _size(entry.size),
                 ]
-                st.caption(html.escape(" · ".join(parts)), width="stretch")
+                st.caption(" · ".join(parts), width="stretch")
                 st.button(
                     say("cache-forget"),
                     key=f"forget-{entry.key.digest}",
@@ -164,9 +169,10 @@ def _draw_clear(entries: Sequence[CacheEntry], decisions: Sequence[Decision]) ->
                 on_click=callback(_clear),
                 args=(model, age_name),
             )
+        # Made when it is asked for, outside of the script's runs.
         st.download_button(
             say("cache-export"),
-            log_file(decisions),
+            while_signed_in(partial(log_file, decisions)),
             file_name="steady-chat-cache.jsonl",
             mime="application/x-ndjson",
             key="cache_export",
@@ -220,5 +226,7 @@ def _clear(model: str, age_name: str) -> None:
 
 
 def _tried(act: Callable[[], None]) -> None:
-    with suppress(CacheStoreError):  # the page says that the cache can't be used
+    try:
         act()
+    except CacheStoreError:
+        st.session_state[_NOT_DONE] = True

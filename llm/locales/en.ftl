@@ -376,6 +376,7 @@ cache-fresh-help = The next question goes to the model, and its answer takes the
 cache-random = Also answers chosen at random
 cache-random-help = Above a temperature of 0 and without a seed the model would answer otherwise each time. Switch this on to have the kept answer all the same.
 cache-in-trouble = The cache can’t be used at the moment: every question goes to the model.
+cache-not-done = That couldn’t be done, for the cache can’t be used at the moment. Please try again.
 cache-ask-anyway = Ask the model anyway
 cache-wrong = Wrong match
 cache-wrong-help = Your question isn’t that one: the match is forgotten, near it more likeness will be wanted, and the model is asked.

@@ -330,6 +330,7 @@ cache-fresh-help = 下一个问题交给模型，新的回答会取代已保存�
 cache-random = 也使用随机生成的回答
 cache-random-help = 温度高于 0 且没有随机种子时，模型每次的回答都会不同。打开后仍使用已保存的回答。
 cache-in-trouble = 缓存暂时无法使用：所有问题都交给模型。
+cache-not-done = 未能完成：缓存暂时无法使用，请稍后再试。
 cache-ask-anyway = 仍然询问模型
 cache-wrong = 匹配错误
 cache-wrong-help = 您的问题并不是那个问题：这一匹配会被移除，与它相近的问题今后需要更高的相似度，并立即询问模型。
