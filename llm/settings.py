@@ -349,10 +349,11 @@ class Settings(BaseSettings):
         1,
         gt=0,
         le=100_000,
-        description="The most for a question whose answer is soon another: about versions, prices, schedules, offices.",
+        description="The most for a question whose answer is soon another: about versions, schedules, laws, fees.",
     )
     cache_model_ttl_h: Annotated[dict[str, float], NoDecode] = Field(
-        {}, description='The same by model, as JSON: `{"Qwen2.5-1.5B-Instruct": 48}`.'
+        {},
+        description='Hours in place of `STEADY_CHAT_CACHE_TTL_H` for single models, as JSON: `{"Qwen2.5-1.5B-Instruct": 48}`.',
     )
     cache_max_chars: int = Field(
         100_000, ge=1, le=10_000_000, description="A longer answer isn't kept for the next time."
