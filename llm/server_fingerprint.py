@@ -51,6 +51,7 @@ class _Known:
     fingerprint: Fingerprint
     system: str
     outages: int
+    begun_s: float
     at_s: float
 
 
@@ -74,7 +75,9 @@ class ServerFingerprints:
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
         self._heard: dict[str, tuple[str, int]] = {}  # by answers, and after which outage
+        self._changes: dict[str, int] = {}  # how often an answer told of another server
         self._tried_s: dict[str, float] = {}
+        self._wanted_s: dict[str, float] = {}
         self._under_way: set[str] = set()
 
     def of(self, model: str) -> Fingerprint | None:
@@ -107,14 +110,33 @@ class ServerFingerprints:
         with self._lock:
             self._under_way.discard(model)
 
-    def asked(self) -> tuple[str, ...]:
-        """The models that were ever asked about."""
+    def wanted(self, model: str) -> None:
+        """Note that somebody wants to know it."""
         with self._lock:
-            return tuple(self._tried_s)
+            self._wanted_s[model] = self._clock()
+
+    def due(self, model: str) -> tuple[str, ...]:
+        """Of this model and those that were ever asked about: which to learn unasked.
+
+        Not what has only grown old while nobody wanted to know it: learning takes a token.
+        """
+        with self._lock:
+            return tuple(each for each in {model: None, **self._tried_s} if self._is_due(each))
+
+    def _is_due(self, model: str) -> bool:
+        known = self._known.get(model)
+        return (
+            known is None
+            or known.outages != self._state.outages
+            or known.fingerprint.revision != self._state.identity(model)
+            or self._wanted_s.get(model, known.begun_s) > known.begun_s
+        )
 
     async def learn(self, model: str) -> None:
         """Ask the server. Where that fails nothing new is known, and no more is said of it."""
-        outages = self._state.outages
+        outages, begun_s = self._state.outages, self._clock()
+        with self._lock:
+            changes = self._changes.get(model, 0)
         with suppress(LLMError, TimeoutError):
             async with asyncio.timeout(LIMIT_S):
                 if not self._state.listed_lately:  # while answers come nothing else asks for it
@@ -126,7 +148,7 @@ class ServerFingerprints:
                 told = await self._client.system_fingerprint(model) if version else ""
             system = told or self._heard_of(model)
             numerics = {"version": version, "system_fingerprint": system}
-            self._known[model] = _Known(
+            learned = _Known(
                 Fingerprint(
                     kind="vllm",
                     server=self._client.url,
@@ -137,8 +159,13 @@ class ServerFingerprints:
                 ),
                 system,
                 outages,
+                begun_s,
                 self._clock(),
             )
+            with self._lock:
+                # An answer may have told meanwhile that this is no more.
+                if self._changes.get(model, 0) == changes:
+                    self._known[model] = learned
 
     def confirmed(self, before: Fingerprint | None, model: str, told: str) -> Fingerprint | None:
         """What answered, if it is what was known before it was asked.
@@ -152,6 +179,7 @@ class ServerFingerprints:
             # Another server than before. What else is different is asked at once.
             with self._lock:
                 self._heard[model] = (told, self._state.outages)
+                self._changes[model] = self._changes.get(model, 0) + 1
                 self._known.pop(model, None)
                 self._tried_s.pop(model, None)
             return None

@@ -280,6 +280,7 @@ class VllmBackend:
         """Learned in the background once the server is ready, and again every few minutes."""
         self._probe()
         model = request.model or self._state.model
+        self._fingerprints.wanted(model)
         self._learn(model)
         return self._fingerprints.of(model)
 
@@ -469,7 +470,7 @@ class VllmBackend:
             self._state.fails(InternalError(kind=type(error).__name__))
         elif model is not None:
             self._state.answers()
-            for each in (model, *self._fingerprints.asked()):
+            for each in self._fingerprints.due(model):
                 self._learn(each)
         self._state.end_probe()
 

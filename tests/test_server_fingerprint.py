@@ -354,6 +354,29 @@ def test_it_does_not_count_when_it_is_old(
     assert known(backend) == before
 
 
+def test_it_is_not_renewed_while_nobody_wants_to_know_it(
+    server: ProtocolServer, backend: VllmBackend, clock: ManualClock
+) -> None:
+    def looked_up() -> None:
+        backend._probed(MODEL, None)  # as after each look whether the server is there
+        assert wait_for(lambda: not _learning(backend))
+
+    backend.prepare()
+    assert wait_for(lambda: backend._fingerprints.of(MODEL) is not None and not _learning(backend))
+    for _ in range(3):
+        clock.advance(RENEW_S)
+        looked_up()
+    assert len(server.exchanges) == 1
+    known(backend)  # too old: learned once more
+    assert wait_for(lambda: not _learning(backend))
+    clock.advance(1)
+    known(backend)  # wanted since
+    for _ in range(3):
+        clock.advance(RENEW_S)
+        looked_up()
+    assert len(server.exchanges) == 3
+
+
 # A server that was started again.
 
 
@@ -430,6 +453,33 @@ def test_an_answer_that_tells_of_another_server_is_nobodys(
     assert "87654321" in after.numerics
     assert after.template != before.template
     assert answered(backend).fingerprint == after
+
+
+def test_an_answer_that_tells_of_another_server_outdates_what_is_being_learned(
+    server: ProtocolServer, backend: VllmBackend, clock: ManualClock
+) -> None:
+    before = known(backend)
+    assert wait_for(lambda: not _learning(backend))
+    asked, go_on = threading.Event(), threading.Event()
+    tokens = tokens_of("<{}>")
+
+    async def waits(exchange: Exchange) -> None:
+        asked.set()
+        while not go_on.is_set():
+            await asyncio.sleep(0.005)
+        await tokens(exchange)
+
+    server.tokenize_handler = waits
+    clock.advance(RENEW_S)
+    assert backend.fingerprint(HI) == before
+    assert asked.wait(20)
+    prints = backend._fingerprints
+    assert prints.confirmed(before, MODEL, "vllm-0.32.0-87654321") is None
+    go_on.set()
+    assert wait_for(lambda: not _learning(backend))
+    assert prints.of(MODEL) is None, "the server may have been the old one still"
+    like_vllm(server, system="vllm-0.32.0-87654321")
+    assert "87654321" in known(backend).numerics
 
 
 def test_what_changes_while_an_answer_is_given_makes_it_nobodys(
