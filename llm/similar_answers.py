@@ -101,7 +101,9 @@ class SimilarAnswers:
         if embedder is None or not embedder.reads(question):
             return None
         candidates = self._guard.ask(
-            lambda store: store.candidates(key.partition, key.scope, now_s), SEARCH_LIMIT_S
+            lambda store: store.candidates(key.partition, key.scope, now_s),
+            SEARCH_LIMIT_S,
+            may_be_slow=True,
         )
         if not candidates:
             return None
