@@ -25,7 +25,7 @@ _HEX = re.compile(r"[0-9a-f]{1,128}")
 _SCOPE_CHARS = 255
 _KINDS: Mapping[str, DeltaKind] = {"t": "text", "r": "reasoning", "c": "recast"}
 _LETTERS = {kind: letter for letter, kind in _KINDS.items()}
-_CANDIDATE = struct.Struct("<dHI")
+_CANDIDATE = struct.Struct("<ddHI")
 _REJECTION = struct.Struct("<ddH")
 
 
@@ -180,27 +180,28 @@ def unpack_decision(data: bytes, scope: str, judged: bool | None) -> Decision | 
 # -- vectors --
 
 
-def pack_candidate(candidate: Candidate, expires_s: float) -> bytes:
+def pack_candidate(candidate: Candidate, created_s: float, expires_s: float) -> bytes:
     """All but its digest."""
     embedding, question = to_bytes(candidate.embedding), to_bytes(candidate.question)
-    head = _CANDIDATE.pack(expires_s, len(embedding), len(question))
+    head = _CANDIDATE.pack(created_s, expires_s, len(embedding), len(question))
     return b"".join((head, embedding, question, candidate.vector))
 
 
-def unpack_candidate(data: bytes, digest: str, now_s: float) -> Candidate | None:
-    """The candidate; None where it is damaged or expired."""
+def unpack_candidate(data: bytes, digest: str, now_s: float) -> tuple[float, Candidate] | None:
+    """When it was made, and the candidate; None where it is damaged or expired."""
     try:
-        expires_s, embedding_bytes, question_bytes = _CANDIDATE.unpack_from(data)
+        created_s, expires_s, embedding_bytes, question_bytes = _CANDIDATE.unpack_from(data)
         if expires_s <= now_s:
             return None
         question_at = _CANDIDATE.size + embedding_bytes
         vector_at = question_at + question_bytes
-        return Candidate(
+        candidate = Candidate(
             digest,
             to_text(data[question_at:vector_at]),
             _vector(data[vector_at:]),
             to_text(data[_CANDIDATE.size : question_at]),
         )
+        return created_s, candidate
     except (struct.error, ValueError):
         return None
 

@@ -52,7 +52,7 @@ from llm.cache_types import (
 )
 from llm.served_values import keepable
 
-PREFIX = "steady-chat:cache:1:"
+PREFIX = "steady-chat:cache:2:"
 """Of every key, with the version of what is kept. Another version's keys are left to expire."""
 
 PATIENCE_S = 0.04
@@ -123,7 +123,9 @@ class RedisAnswerStore:
         body, meta, candidate = pack_answer(answer), pack_listed(listed(answer)), b""
         if vector:
             candidate = pack_candidate(
-                Candidate(key.digest, answer.question, vector, embedding), answer.expires_s
+                Candidate(key.digest, answer.question, vector, embedding),
+                answer.created_s,
+                answer.expires_s,
             )
         size = _size(key, body, meta, candidate)
         lives_s = answer.expires_s - answer.created_s
@@ -161,8 +163,9 @@ class RedisAnswerStore:
             return []
         with self._told():
             packed: Any = self._redis.hgetall(_key("questions", scope, partition))
-        found = (unpack_candidate(data, digest.decode(), now_s) for digest, data in packed.items())
-        return [candidate for candidate in found if candidate is not None]
+        told = (unpack_candidate(data, digest.decode(), now_s) for digest, data in packed.items())
+        found = sorted((each for each in told if each is not None), key=lambda each: -each[0])
+        return [candidate for _, candidate in found]
 
     # -- what a person sees of it --
 

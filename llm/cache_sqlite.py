@@ -195,14 +195,18 @@ class SqliteAnswerStore:
             return []
         with self._file.reading() as connection:
             rows = connection.execute(
-                sa.select(_c.digest, _c.question, _c.vector, _c.embedding).where(
+                sa.select(
+                    _c.created_s, _c.row, _c.digest, _c.question, _c.vector, _c.embedding
+                ).where(
                     _c.scope == scope,
                     _c.partition == partition,
                     sa.func.length(_c.vector) > sa.literal_column("0"),  # as the index has it
                     _c.expires_s > now_s,
                 )
             ).all()
-        found = (candidate_of(*row) for row in rows)
+        # Here, and not in the query: SQLite would carry the vectors through its sorting.
+        newest = sorted(rows, key=lambda row: (row.created_s, row.row), reverse=True)
+        found = (candidate_of(*row[2:]) for row in newest)
         return [candidate for candidate in found if candidate is not None]
 
     # -- what a person sees of it --

@@ -202,7 +202,8 @@ class AnswerStore(Protocol):
         ...
 
     def candidates(self, partition: str, scope: str, now_s: float) -> Sequence[Candidate]:
-        """The questions of that partition and scope that have a vector and haven't expired."""
+        """The questions of that partition and scope that have a vector and haven't expired,
+        newest first."""
         ...
 
     def reject(self, partition: str, scope: str, rejection: Rejection) -> None:

@@ -184,6 +184,17 @@ def test_candidates_are_the_partitions_questions_with_a_vector(store: AnswerStor
     ]
 
 
+def test_candidates_come_newest_first(store: AnswerStore) -> None:
+    ages = list(range(100))
+    random.Random(7).shuffle(ages)
+    for age in ages:
+        store.put(answer_of(age, created_s=NOW_S - age), vector_of(age), "minilm")
+    # Put once more, as what gets its vector later: it is as old as it was.
+    store.put(answer_of(99, created_s=NOW_S - 99), vector_of(99), "minilm")
+    found = [each.question for each in store.candidates(PARTITION, SHARED, NOW_S)]
+    assert found == [f"What is {age}?" for age in range(100)]
+
+
 # -- whose it is --
 
 
