@@ -583,12 +583,20 @@ class LocalBackend:
                 if attempt is self._attempt:
                     self._got = target
             return
-        _tell_by_name(failure, target)
+        failure = self._told_by_name(failure, target)
         forget_frames(failure)
         with self._changed:
             if not attempt.cancelled and self._holds is not None:
                 log.warning("the model %s stays: %s", self._holds.told, type(failure).__name__)
                 self._go_back(self._holds, failure.reason)
+
+    def _told_by_name(self, failure: LLMError, options: LocalOptions) -> LLMError:
+        """What is kept is for everybody's page: by its name, without where it lies."""
+        if "model" in failure.values:
+            failure.values = {**failure.values, "model": options.told}
+        if type(failure) is ModelNotFoundError and options.model != self._set:
+            return ModelGoneError(**failure.values)
+        return failure
 
     def _load(self, target: LocalOptions, attempt: CancelToken) -> None:
         """Load it; where that fails, the one before is aimed at, or the failure is told."""
@@ -617,9 +625,7 @@ class LocalBackend:
                 if not attempt.cancelled:
                     self._proven = target
             return
-        _tell_by_name(failure, target)
-        if type(failure) is ModelNotFoundError and target.model != self._set:
-            failure = ModelGoneError(**failure.values)
+        failure = self._told_by_name(failure, target)
         # The failure is kept, the model must not be: the next try loads another.
         forget_frames(failure)
         free_memory()
@@ -650,9 +656,3 @@ class LocalBackend:
                     self.unload()
                     break
             self._watching = False
-
-
-def _tell_by_name(failure: LLMError, options: LocalOptions) -> None:
-    """What is kept is for everybody's page: by its name, without where it lies."""
-    if "model" in failure.values:
-        failure.values = {**failure.values, "model": options.told}

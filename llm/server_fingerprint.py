@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +30,10 @@ FRESH_S = 300.0
 
 RENEW_S = 240.0
 """So old, it is learned anew, while the old still counts."""
+
+WANTED_S = 24 * 3600.0
+"""As long after somebody wanted to know it, it is kept known: who asks once in a while is to be
+answered from the cache as well."""
 
 AGAIN_S = 10.0
 """Not sooner after a vain try."""
@@ -118,7 +123,8 @@ class ServerFingerprints:
     def due(self, model: str) -> tuple[str, ...]:
         """Of this model and those that were ever asked about: which to learn unasked.
 
-        Not what has only grown old while nobody wanted to know it: learning takes a token.
+        Not what has only grown old while nobody wanted to know it for a day: learning takes a
+        token. Who asks now and then finds it known.
         """
         with self._lock:
             return tuple(each for each in {model: None, **self._tried_s} if self._is_due(each))
@@ -129,7 +135,7 @@ class ServerFingerprints:
             known is None
             or known.outages != self._state.outages
             or known.fingerprint.revision != self._state.identity(model)
-            or self._wanted_s.get(model, known.begun_s) > known.begun_s
+            or self._clock() - self._wanted_s.get(model, -math.inf) < WANTED_S
         )
 
     async def learn(self, model: str) -> None:

@@ -14,7 +14,7 @@ from llm.errors import LLMError
 from llm.going_on import body_of
 from llm.model_list import ModelInfo, read_model_list
 from llm.patient_backend import PatientBackend
-from llm.server_fingerprint import AGAIN_S, FRESH_S, RENEW_S
+from llm.server_fingerprint import AGAIN_S, FRESH_S, RENEW_S, WANTED_S
 from llm.types import CancelToken, Delta, Fingerprint, Finish, GenerationRequest, Message
 from llm.vllm_backend import VllmBackend
 from tests.driven_backend import ManualClock
@@ -354,7 +354,7 @@ def test_it_does_not_count_when_it_is_old(
     assert known(backend) == before
 
 
-def test_it_is_not_renewed_while_nobody_wants_to_know_it(
+def test_it_is_renewed_for_a_day_after_somebody_wanted_to_know_it(
     server: ProtocolServer, backend: VllmBackend, clock: ManualClock
 ) -> None:
     def looked_up() -> None:
@@ -366,15 +366,18 @@ def test_it_is_not_renewed_while_nobody_wants_to_know_it(
     for _ in range(3):
         clock.advance(RENEW_S)
         looked_up()
-    assert len(server.exchanges) == 1
+    assert len(server.exchanges) == 1, "nobody has asked"
     known(backend)  # too old: learned once more
     assert wait_for(lambda: not _learning(backend))
-    clock.advance(1)
-    known(backend)  # wanted since
-    for _ in range(3):
+    learned = len(server.exchanges)
+    for times in range(1, 4):
         clock.advance(RENEW_S)
         looked_up()
-    assert len(server.exchanges) == 3
+        assert len(server.exchanges) == learned + times
+        assert backend._fingerprints.of(MODEL) is not None
+    clock.advance(WANTED_S)
+    looked_up()
+    assert len(server.exchanges) == learned + 3
 
 
 # A server that was started again.
