@@ -74,7 +74,7 @@ def test_waiting_for_the_model_can_be_cancelled(
     assert loading.wait(TIMEOUT_S)
     cancel.cancel()
     reader.join(TIMEOUT_S)
-    assert got == [Finish("abort")]
+    assert got == [Finish("abort", why=Reason("finish-not-begun"))]
     assert backend.status().preparing
     release.set()
     assert read(backend, ask(max_tokens=2))[1].reason == "length"
