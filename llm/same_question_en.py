@@ -86,7 +86,7 @@ class Sentence:
         words: the rest, in order.
         within: the programming language that it is all about.
         pair: A and B of "the difference between A and B", in the order of the alphabet.
-        mark: `.`, `?`, or nothing where it doesn't matter.
+        mark: `.`, `?`, or nothing where it doesn't matter; `!` always does ("save!" in Ruby).
         style: how it was asked for, where that may mean a different answer: `explain`, `name`.
         about_words: rule 11 holds.
     """
@@ -166,7 +166,7 @@ def _sentence(tokens: list[tuple[str, str]], mark: str, about_words: bool) -> Se
         words=_worded(words, about_words),
         within=within,
         pair=pair,
-        mark="" if asks or asked else mark,
+        mark="" if (asks or asked) and mark != "!" else mark,
         style=style,
         about_words=about_words,
     )
@@ -233,7 +233,9 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
         len(b.pair),
     ):
         return False
-    if {a.mark, b.mark} == {".", "?"} or (a.style and b.style and a.style != b.style):
+    if {a.mark, b.mark} == {".", "?"} or (a.mark == "!") != (b.mark == "!"):
+        return False
+    if a.style and b.style and a.style != b.style:
         return False
     said = {word.text for word in (*a.words, *b.words)}
     loose = bool(a.head) and not said & SELECTIVE and a.head != "which"

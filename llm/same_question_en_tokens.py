@@ -69,7 +69,7 @@ def _chunk(chunk: str) -> list[tuple[str, str]]:
         unit = "percent" if split[2] == "%" else split[2]
         middle = [(split[1], "number"), (unit, "word")]
     elif not core:
-        return [(chunk, "mark")]
+        return [(chunk, "code" if set(chunk) & set(".?!") else "mark")]
     else:  # code, or something like it: only a sentence's own mark is no part of it
         end = re.search(r"[,;:]$|\.$|\?$", chunk)
         kept = chunk[: end.start()] if end else chunk
@@ -78,19 +78,21 @@ def _chunk(chunk: str) -> list[tuple[str, str]]:
         *([("(", "mark")] if opened else []),
         *middle,
         *([(")", "mark")] if closed else []),
-        *([(marks, "mark")] if marks else []),
+        # One mark ends a sentence; "n!?" and "wait..." have more than that to say.
+        *([(marks, "mark" if len(marks) == 1 else "code")] if marks else []),
     ]
 
 
 def sentences_of(tokens: list[tuple[str, str]]) -> list[tuple[list[tuple[str, str]], str]]:
-    """Sentences, each with its closing mark: `?` if there is one in it, else `.`, or nothing."""
+    """Sentences, each with its closing mark, or nothing.
+
+    Only a single sign directly after a word is one: in "git add ." it stands for itself.
+    """
     parts: list[tuple[list[tuple[str, str]], str]] = [([], "")]
     for token, kind in tokens:
-        if kind == "mark" and set(token) <= set(".?!"):
-            mark = "?" if "?" in token else "." if set(token) <= set(".!") else ""
-            if parts[-1][0]:
-                parts[-1] = (parts[-1][0], mark)
-                parts.append(([], ""))
+        if kind == "mark" and token in (".", "?", "!"):
+            parts[-1] = (parts[-1][0], token)
+            parts.append(([], ""))
         else:
             parts[-1][0].append((token, kind))
     return [part for part in parts if part[0]]

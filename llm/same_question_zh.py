@@ -58,7 +58,8 @@ from llm.same_question_zh_words import (
     YES_NO,
 )
 
-_MARKS = str.maketrans({"。": ".", "．": ".", "…": ".", "～": "~"})
+# One mark directly after a word ends the sentence; "git add ." and "n!" have more to say.
+_END = re.compile(r"(?<=[\w)\"”'」』》`])[?.。]$")
 _PIECE = re.compile(
     r"\"[^\"]*\"|“[^”]*”|'[^']*'|「[^」]*」|『[^』]*』|《[^》]*》|`[^`]*`"
     r"|[\u3400-\u9fff〇]+|[^\s\u3400-\u9fff〇,、:;?.!~\"'()「」『』《》]"
@@ -103,7 +104,7 @@ def read(text: str) -> tuple[Sentence, ...]:
     Raises:
         NotReadError: there is nothing in it, or it isn't a question that this rule understands.
     """
-    text, asked = _unframed(text.translate(_MARKS))
+    text, asked = _unframed(text)
     if not _HAN.search(text):
         raise NotReadError("empty")
     about_words = bool(ABOUT_WORDS.search(text))
@@ -134,9 +135,9 @@ def _unframed(text: str) -> tuple[str, bool]:
 
 
 def _words(text: str, asked: bool) -> list[str]:
-    """Words and signs, without the marks and the particles at the end."""
+    """Words and signs, without the mark and the particles at the end."""
     words: list[str] = []
-    for piece in _PIECE.findall(text):
+    for piece in _PIECE.findall(_END.sub("", text)):
         if _HAN.fullmatch(piece):
             # The segmenter cuts 能不能吃 into 能 and 不能.
             for part in _ALTERNATIVE.split(piece):
@@ -146,7 +147,7 @@ def _words(text: str, asked: bool) -> list[str]:
             words += [bare, *piece[len(bare) :]]
         else:
             words.append(piece)
-    while words and (words[-1] in PARTICLES or words[-1] in "?.!~"):
+    while words and words[-1] in PARTICLES:
         words.pop()
     # "can you tell me how … 吗": the 吗 belongs to what is gone
     if asked and words[-1:] == ["吗"] and QUESTION.search("".join(words[:-1])):

@@ -278,6 +278,32 @@ DIFFERENT_CHINESE = pairs("""
     英语的老师是谁？ | 英语老师是谁？
 """)
 
+# What was once taken for the same, by the kind of the mistake.
+REFUSED = {
+    "marks": r"""
+        How do I compute n!? | How do I compute n?
+        How do I compute n! | How do I compute n
+        What does cd .. do? | What does cd . do?
+        How do I undo git add .? | How do I undo git add?
+        What is ?? in C#? | What is ?. in C#?
+        What does !! do in JavaScript? | What does ! do in JavaScript?
+        What does ... do in JavaScript? | What does ! do in JavaScript?
+        What does . match in a regex? | What does ? match in a regex?
+        What is . in bash? | What is ! in bash?
+        What is ... in Go? | What is . in Go?
+        How do I call save!? | How do I call save?
+        How do I call save! | How do I call save?
+        怎么用git add . | 怎么用git add
+        怎么用git add .，谢谢 | 怎么用git add，谢谢
+        怎么执行cd ..？ | 怎么执行cd？
+        怎么执行cd .. | 怎么执行cd .
+        Python中怎么用. | Python中怎么用...
+        怎么用~ | 怎么用
+        怎么输入! | 怎么输入?
+        怎么计算n! | 怎么计算n
+    """,
+}
+
 SAME_ENGLISH = pairs("""
     How do I reverse a list in Python? | How can I reverse a Python list?
     How do I reverse a list in Python? | how to reverse a list in python
@@ -337,6 +363,12 @@ SAME_CHINESE = pairs("""
 
 @pytest.mark.parametrize(("a", "b"), DIFFERENT_ENGLISH + DIFFERENT_CHINESE)
 def test_what_differs_in_anything_that_counts_is_refused(a: str, b: str) -> None:
+    assert not same_question(a, b).same
+    assert not same_question(b, a).same
+
+
+@pytest.mark.parametrize(("a", "b"), [pair for some in REFUSED.values() for pair in pairs(some)])
+def test_a_kind_of_mistake_is_made_only_once(a: str, b: str) -> None:
     assert not same_question(a, b).same
     assert not same_question(b, a).same
 
