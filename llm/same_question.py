@@ -32,16 +32,23 @@ _CODE = re.compile(r"\S*[\w)][_+#=<>{}\[\]\\/|&*^~@$][^\s]*|`[^`]*`")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|《[^》]*》|『[^』]*』")
 _ABOUT_SIGNS = re.compile(
     r"quot|apostrophe|full-?width|half-?width|curly|accent|whitespace|\bspaces?\b"
-    r"|引号|全角|半角|标点|空格|符号|冒号|逗号|分号|括号|句号|顿号|问号|感叹号",
+    r"|\blengths?\b|\bencod|\bdecod|\bcode ?points?\b|unicode|utf|ascii|\bbytes?\b|\bcharacters?\b"
+    r"|引号|全角|半角|标点|空格|符号|冒号|逗号|分号|括号|句号|顿号|问号|感叹号"
+    r"|编码|解码|码点|字节|字符|长度",
     re.I,
 )
-"""Where a question may be about the very signs that are unified below."""
+"""Where a question may be about the very characters that are unified below."""
 _TO_THE_LETTER = re.compile(r"[`\"=<>+*/|&^~#$\\{}\[\]]|(?<!\w)'|'(?!\w)|[A-Za-z_]\w*\(")
 """Quotes, calls and operators: what stands in and beside them is meant as it is typed."""
-_WIDE = re.compile(r"[\uff01-\uff5e\u3000‘’“”]")
+_WIDE = re.compile(r"[\uff01-\uff5e\u3000‘’“”]|[ \t]{2,}")
+# Between two clauses; "Python里；是什么" asks about the sign, and so does one that stands alone.
 _MARKS = re.compile(
-    r"(?<=[\u3400-\u4dbf\u4e00-\u9fff])[，？！：；]|[，？！](?=[\u3400-\u4dbf\u4e00-\u9fff]|$)"
+    r"(?<=\w)？$|(?<=[^\W的里中内用是在和与把打写读入出个])"
+    r"(?:[，：](?=[㐀-鿿])(?![是有和与的在])|？(?=\s)"
+    r"|(?<=[㐀-鿿])[！？](?=[㐀-鿿])(?![是有和与的在]))"
 )
+_RUNS = re.compile(r"[０-９Ａ-Ｚａ-ｚ][０-９Ａ-Ｚａ-ｚ．：，]*[０-９Ａ-Ｚａ-ｚ％]|[０-９]+％?")
+_APOSTROPHE = re.compile(r"(?<=[A-Za-z])’(?=[A-Za-z])")
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 _QUOTES = str.maketrans("‘’“”", "''\"\"")
 
@@ -73,19 +80,22 @@ def same_question(a: str, b: str) -> Verdict:
     b, _, other_rest = b.strip().partition("\n")
     if rest != other_rest:  # pasted text and code: to the character
         return Verdict(False, "lines")
-    if not _ABOUT_SIGNS.search(a + b):
-        if _to_the_letter(a) or _to_the_letter(b):
-            a, b = _marks_unified(a), _marks_unified(b)
-            if sorted(_QUOTED.findall(a)) != sorted(_QUOTED.findall(b)):
-                return Verdict(False, "quoted")
-            if sorted(_WIDE.findall(a)) != sorted(_WIDE.findall(b)):
-                return Verdict(False, "code")
-        else:
-            a, b = _unified(a), _unified(b)
-    if a == b:
-        return Verdict(True, "identical")
+    if a + b != unicodedata.normalize("NFC", a + b):  # how é is composed may be the question
+        return Verdict(False, "code")
     if bool(_CHINESE.search(a)) != bool(_CHINESE.search(b)):
         return Verdict(False, "language")
+    about_signs = _ABOUT_SIGNS.search(a + b)
+    if not about_signs:
+        a, b = _marks_unified(a), _marks_unified(b)
+    if about_signs or _to_the_letter(a) or _to_the_letter(b):
+        if sorted(_QUOTED.findall(a)) != sorted(_QUOTED.findall(b)):
+            return Verdict(False, "quoted")
+        if sorted(_WIDE.findall(a)) != sorted(_WIDE.findall(b)):
+            return Verdict(False, "code")
+    else:
+        a, b = _unified(a), _unified(b)
+    if a == b:
+        return Verdict(True, "identical")
     try:
         same = (
             chinese.same_form(_read_chinese(a), _read_chinese(b))
@@ -109,10 +119,9 @@ def _to_the_letter(text: str) -> bool:
 
 
 def _unified(text: str) -> str:
-    """One spelling of each character: full-width letters are narrow, quotes straight."""
-    text = unicodedata.normalize("NFC", text).translate(_FULL_WIDTH).translate(_QUOTES)
-    # Within quotation marks and code two blanks aren't one.
-    return text.strip() if re.search("[\"'`]", text) else " ".join(text.split())
+    """One spelling of what can't be the point: wide numbers and words, the curly apostrophe."""
+    text = _RUNS.sub(lambda run: run[0].translate(_FULL_WIDTH), text)
+    return " ".join(_APOSTROPHE.sub("'", text).split())
 
 
 @lru_cache(maxsize=2048)

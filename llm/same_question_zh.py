@@ -59,7 +59,7 @@ from llm.same_question_zh_words import (
 )
 
 # One mark directly after a word ends the sentence; "git add ." and "n!" have more to say.
-_END = re.compile(r"(?<=[\w)\"”'」』》`])[?.。]$")
+_END = re.compile(r"(?<=[\w)\"”'」』》`])[?？.。]$")
 _PIECE = re.compile(
     r"\"[^\"]*\"|“[^”]*”|'[^']*'|「[^」]*」|『[^』]*』|《[^》]*》|`[^`]*`"
     r"|[\u3400-\u9fff〇]+|[^\s\u3400-\u9fff〇,、:;?.!~\"'()「」『』《》]"

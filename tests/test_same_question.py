@@ -302,6 +302,21 @@ REFUSED = {
         怎么输入! | 怎么输入?
         怎么计算n! | 怎么计算n
     """,
+    "characters": r"""
+        What is the length of "a  b"? | What is the length of "a b"?
+        What is the length of `a  b`? | What is the length of `a b`?
+        What is the length of a  b? | What is the length of a b?
+        What is the UTF-8 encoding of Ａ? | What is the UTF-8 encoding of A?
+        What is the code point of ’? | What is the code point of '?
+        What is the code point of ，? | What is the code point of ,?
+        What is ，? | What is ,?
+        Is ； valid in Python? | Is ; valid in Python?
+        Ａ的编码是多少？ | A的编码是多少？
+        Ａ是什么？ | A是什么？
+        Python里；是什么？ | Python里;是什么？
+        Python中的，有什么用？ | Python中的,有什么用？
+        ！是什么？ | !是什么
+    """,
 }
 
 SAME_ENGLISH = pairs("""
@@ -487,6 +502,10 @@ def test_marks_of_the_sentence_are_no_code() -> None:
 def test_signs_are_unified_only_where_they_cannot_matter(a: str, b: str) -> None:
     assert not same_question(a, b).same
     assert not same_question(b, a).same
+
+
+def test_how_a_letter_is_composed_may_be_the_question() -> None:
+    assert not same_question("What is caf\u00e9?", "What is cafe\u0301?").same
 
 
 def test_a_long_text_is_the_same_to_the_character_only() -> None:
