@@ -98,7 +98,7 @@ def same_question(a: str, b: str) -> Verdict:
         return Verdict(True, "identical")
     try:
         same = (
-            chinese.same_form(_read_chinese(a), _read_chinese(b))
+            chinese.counts_alike(a, b) and chinese.same_form(_read_chinese(a), _read_chinese(b))
             if _CHINESE.search(a)
             else english.same_form(_read_english(a), _read_english(b))
         )

@@ -10,7 +10,8 @@ names, code, quoted text, scope, format and the wish for a language all have to 
    "is there a way to". "How should I" is another, and so is "the best way to".
 3. *The auxiliary's place* is free: "why the sky is blue" is "why is the sky blue". Which
    auxiliary counts (present and past, can and should); "do" goes. "Not" moves along with it, but
-   not past words such as "all" and "only", with which its place has a meaning.
+   not past words such as "all" and "only", with which its place has a meaning, and not in a
+   question for yes or no: "can you not smoke" isn't "can't you smoke".
 4. *Contractions* are written out. British spelling is American.
 5. *Articles*: "the" and "a" are different. None may stand for either where a question in haste has
    none at all ("how to sort list", "what is capital of France"), and before names.
@@ -19,7 +20,7 @@ names, code, quoted text, scope, format and the wish for a language all have to 
 7. *The s of the third person* is no difference. Every other form of a verb is.
 8. *Capitals* count, except at the start of a sentence and in names that mean nothing else in
    small letters. A capitalised word is compared as it is written.
-9. *Numbers* as words are digits. Anything with a digit or a sign in it is compared exactly.
+9. *Numbers* as words are digits where no other number stands beside them. Anything with a digit or a sign in it is compared exactly.
 10. *Synonyms* are a closed list.
 11. In a question *about words* (mean, spell, synonym, translate, …) 6, 7, 9 and 10 don't count.
 12. *Order* counts, but: "difference between A and B" is "between B and A"; "in winter, how …" is

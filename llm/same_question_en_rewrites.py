@@ -176,7 +176,11 @@ def without_auxiliary(head: str, words: list[str], embedded: bool) -> tuple[str,
     if word not in AUXILIARIES:
         return "", False, words
     negated = False
-    if not set(words) & QUANTIFIERS:
+    if head in ("", "whether"):
+        # "Can you not smoke here?" isn't "can't you smoke here?"
+        if not embedded and place == 0 and rest[:1] == ["n't"] and not set(words) & QUANTIFIERS:
+            negated, rest = True, rest[1:]
+    elif not set(words) & QUANTIFIERS:
         for at, each in enumerate(rest):
             after = rest[at + 1] if at + 1 < len(rest) else ""
             if each == "n't" or (

@@ -136,22 +136,30 @@ def _cased(token: str, first: bool) -> str:
 
 
 def _numbers(words: list[str]) -> list[str]:
-    """Number words as digits; twenty-one is one number."""
+    """Number words as digits, where they stand alone.
+
+    Two in a row stay as they are: "20 five pound weights" and "twenty five pound weights" may be
+    twenty weights or those of 25 pounds. So does "one", which is mostly a pronoun.
+    """
+    values = [_number(word) for word in words]
     found: list[str] = []
-    for word in words:
-        tens, _, ones = word.partition("-")
-        if tens in TENS and ones in ONES and 0 < ONES[ones] < 10:
-            found.append(str(TENS[tens] + ONES[ones]))
-        elif word in TENS:
-            found.append(str(TENS[word]))
-        elif word in ONES:
-            if found and found[-1] in {str(ten) for ten in TENS.values()} and 0 < ONES[word] < 10:
-                found[-1] = str(int(found[-1]) + ONES[word])
-            else:
-                found.append(str(ONES[word]))
-        else:
-            found.append(word)
+    for place, word in enumerate(words):
+        around = (*values[max(place - 1, 0) : place], *values[place + 1 : place + 2])
+        value = values[place]
+        alone = value is not None and not any(other is not None for other in around)
+        spelled_out = not word[:1].isdigit() and word != "one"
+        found.append(str(value) if alone and spelled_out else word)
     return found
+
+
+def _number(word: str) -> int | None:
+    """What a number word says; nothing in particular for digits, None for any other word."""
+    if word[:1].isdigit():
+        return 0
+    tens, _, ones = word.partition("-")
+    if tens in TENS and ones in ONES and 0 < ONES[ones] < 10:
+        return TENS[tens] + ONES[ones]
+    return TENS.get(word, ONES.get(word))
 
 
 def _phrased(words: list[str]) -> list[str]:

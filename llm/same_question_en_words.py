@@ -235,14 +235,14 @@ AUXILIARIES = {
 }
 
 # Ways to ask how something is done. What the asker calls himself doesn't matter to the way.
-_PERSONS = ("i", "you", "we", "one")
+_PERSONS = ("i", "you", "we")
 HOW_TO = tuple(
     sorted(
         (
             ("how", "to"),
             *(("how", aux, who) for aux in ("do", "does", "can", "could") for who in _PERSONS),
-            *(("how", "would", who) for who in ("i", "one")),
-            *(("how", "might", who) for who in ("i", "one")),
+            *(("how", "would", who) for who in ("i",)),
+            *(("how", "might", who) for who in ("i",)),
             *(("how", who, aux) for aux in ("can", "could") for who in _PERSONS),
             *(("what", "is", det, "way", "to") for det in ("a", "the")),
             *(("is", "there", det, "way", "to") for det in ("a", "any")),

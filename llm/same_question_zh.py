@@ -14,7 +14,8 @@ where the segmenter cut. The rules:
 4. *Yes or no*: 能不能X is 能X吗, 可不可以 is 可以…吗, 是否X is X吗. 能 and 可以 are different.
 5. 的 goes before words such as 区别 and 方法 (他什么时候来的 keeps its own: that is past). Particles of tone (呢, 啊) go.
 6. 一个 as an article goes, where nothing in the sentence counts or chooses.
-7. *Numbers* in characters are digits before a measure word or alone; 两 is 2.
+7. *Numbers* in characters are digits before a measure word; 两 is 2. Two digits without a place
+   word (五六岁) are no number: they stand in both questions to the character.
 8. *Synonyms* are a closed list. Latin words are names: compared as they are written, but for those
    that mean nothing else in small letters.
 9. In a question *about words* (意思, 怎么读, 翻译, something in quotation marks) 5 to 8 don't count.
@@ -32,6 +33,7 @@ from llm.same_question_en_words import CASELESS
 from llm.same_question_en_words import SYNONYMS as ENGLISH_SYNONYMS
 from llm.same_question_zh_words import (
     ABOUT_WORDS,
+    APPROXIMATE,
     AFTER_DE,
     ASKING,
     COUNTING,
@@ -118,6 +120,11 @@ def same_form(a: tuple[Sentence, ...], b: tuple[Sentence, ...]) -> bool:
     return a == b
 
 
+def counts_alike(a: str, b: str) -> bool:
+    """Whether what may be an approximate number stands in both to the character. Symmetric."""
+    return APPROXIMATE.findall(a) == APPROXIMATE.findall(b)
+
+
 def _unframed(text: str) -> tuple[str, bool]:
     """Without framing; and whether what went asked "can you tell me …?"."""
     asked = False
@@ -188,7 +195,7 @@ def _counted(words: list[str]) -> list[str]:
             match
             and word not in NOT_COUNTED
             and match[1][0] in _DIGITS_AND_TEN
-            and (match[2] or len(match[1]) > 1 or after in MEASURES)
+            and (match[2] or after in MEASURES)
         ):
             value = _value(match[1])
             found += [word] if value is None else [str(value), *([match[2]] if match[2] else [])]

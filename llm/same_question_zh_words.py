@@ -139,6 +139,10 @@ MEASURES = listed(
     "门 步 遍 回 场 届 世纪 代 级 维 位数 分 折 成 平方 平方米 亩 吨 磅 英寸 英尺 英里 美元 欧元 月份 个月"
 )
 # Numerals by their characters, and something else by their meaning.
+APPROXIMATE = re.compile(
+    "[零〇一二两三四五六七八九十百千万亿]*(?:[一二两三四五六七八九]{2}|九十(?=月))[零〇一二两三四五六七八九十百千万亿]*"
+)
+"""Two digits without a place word: 五六岁 isn't 56, 三七 is a herb."""
 NOT_COUNTED = listed("一个 十分 五行 一行 一点 一步 一号 一代 三点 四维 一层 一回 一道")
 WITHIN_AFTER = listed("中 里 里面 当中 内 下 上")
 DIGITS = dict(zip("零一二三四五六七八九", range(10), strict=True)) | {"两": 2, "〇": 0}

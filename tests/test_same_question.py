@@ -317,6 +317,29 @@ REFUSED = {
         Python中的，有什么用？ | Python中的,有什么用？
         ！是什么？ | !是什么
     """,
+    "numbers": r"""
+        How heavy are 20 five pound weights? | How heavy are 25 pound weights?
+        How heavy are twenty five pound weights? | How heavy are 25 pound weights?
+        How many legs do 20 six legged insects have? | How many legs do 26 legged insects have?
+        五六岁的孩子怎么教？ | 56岁的孩子怎么教？
+        七八个人怎么坐？ | 78个人怎么坐？
+        两三个人怎么玩？ | 23个人怎么玩？
+        三四天够吗？ | 34天够吗？
+        十八九岁是什么年纪？ | 19岁是什么年纪？
+        十八九岁是什么年纪？ | 18 9岁是什么年纪？
+        八九十岁怎么锻炼？ | 90岁怎么锻炼？
+        九十月份去哪里？ | 90月份去哪里？
+        三七怎么吃？ | 37怎么吃？
+        四六级是什么？ | 46级是什么？
+        十一去哪里？ | 11去哪里？
+    """,
+    "negation": r"""
+        Can you not smoke here? | Can't you smoke here?
+        Can I not vote? | Can't I vote?
+        May a patient not eat before surgery? | May not a patient eat before surgery?
+        Could a king not be crowned? | Couldn't a king be crowned?
+        Do you know if I can not vote? | Can't I vote?
+    """,
 }
 
 SAME_ENGLISH = pairs("""
