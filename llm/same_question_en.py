@@ -6,8 +6,9 @@ names, code, quoted text, scope, format and the wish for a language all have to 
 
 1. *Framing* goes: greetings, "please", "can you tell me", "I was wondering", thanks; "can you" and
    the like only before a verb of asking ("can you list …", not "can you swim").
-2. *How-to questions* are one: "how do I/you/we/one", "how can I", "how to", "what is the way to",
-   "is there a way to". "How should I" is another, and so is "the best way to".
+2. *How-to questions* are one: "how do I/you", "how can I", "how to", "what is the way to". "How
+   should I" is another, and so are "how do we", "is there a way to" and "the best way to", and
+   each where the verb is no deed ("how do I get cancer").
 3. *The auxiliary's place* is free: "why the sky is blue" is "why is the sky blue". Which
    auxiliary counts (present and past, can and should); "do" goes. "Not" moves along with it, but
    not past words such as "all" and "only", with which its place has a meaning, and not in a
@@ -15,13 +16,13 @@ names, code, quoted text, scope, format and the wish for a language all have to 
 4. *Contractions* are written out. British spelling is American.
 5. *Articles*: "the" and "a" are different. None may stand for either where a question in haste has
    none at all ("how to sort list", "what is capital of France"), and before names.
-6. *One or several*: "a cat" is "cats" in a question with a question word, but "the cat" isn't "the
-   cats", and nothing is exchanged beside words such as "best", "name" or "how many".
+6. *One or several* are different (hives are an illness, a hive isn't), but for lists, strings and
+   the like in a question about one programming language.
 7. *The s of the third person* is no difference. Every other form of a verb is.
 8. *Capitals* count, except at the start of a sentence and in names that mean nothing else in
    small letters. A capitalised word is compared as it is written.
 9. *Numbers* as words are digits where no other number stands beside them. Anything with a digit or a sign in it is compared exactly.
-10. *Synonyms* are a closed list.
+10. *Spellings* of a word are a closed list; no two words are the same.
 11. In a question *about words* (mean, spell, synonym, translate, …) 6, 7, 9 and 10 don't count.
 12. *Order* counts, but: "difference between A and B" is "between B and A"; "in winter, how …" is
     "how … in winter"; the one programming language of a question may stand before its noun
@@ -55,6 +56,7 @@ from llm.same_question_en_words import (
     FOREIGN,
     IRREGULAR,
     KEEPS_S,
+    OF_LANGUAGE,
     SELECTIVE,
     listed,
 )
@@ -156,7 +158,7 @@ def _sentence(tokens: list[tuple[str, str]], mark: str, about_words: bool) -> Se
     found = difference_of(head, auxiliary, words)
     if found is not None:
         if head == "how":
-            head, auxiliary = "what", "be"
+            head, auxiliary, supported = "what", "be", False
         words, sides = found
         pair = tuple(sorted((_worded(side, about_words) for side in sides), key=_texts))
     return Sentence(
@@ -239,9 +241,14 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
     if a.style and b.style and a.style != b.style:
         return False
     said = {word.text for word in (*a.words, *b.words)}
-    loose = bool(a.head) and not said & SELECTIVE and a.head != "which"
+    loose = bool(a.within) and bool(a.head) and a.head != "which" and not said & SELECTIVE
     pairs = list(zip(a.words, b.words, strict=True))
     if a.supported != b.supported:
+        # "What drugs cause" and "what do drugs cause"
+        subject = a.words[0].text if a.words else ""
+        clear = a.head in ("how", "why", "where", "when", "") and not said & {"many", "much"}
+        if not clear and subject not in ("this", "that", "it"):
+            return False
         bare, ending = (0, 1) if a.supported else (1, 0)
         for place, both in enumerate(pairs):
             # "how does it work" and "how it works": the one verb, and nothing else
@@ -255,7 +262,7 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
         return False
     return all(
         len(one) == len(other)
-        and all(_same_word(x, y, True, True) for x, y in zip(one, other, strict=True))
+        and all(_same_word(x, y, False, True) for x, y in zip(one, other, strict=True))
         for one, other in zip(a.pair, b.pair, strict=True)
     )
 
@@ -266,6 +273,7 @@ def _same_word(one: Word, other: Word, loose: bool, bare: bool) -> bool:
     articles = {one.article, other.article}
     if one.several != other.several:
         single = other if one.several else one
+        loose = loose and one.text in OF_LANGUAGE
         return loose and "the" not in articles and (single.article == "a" or bare)
     return articles != {"a", "the"} and (len(articles) == 1 or one.text not in _ARTICLE_COUNTS)
 

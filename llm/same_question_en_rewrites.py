@@ -7,14 +7,16 @@ from llm.same_question_en_words import (
     AGENTS,
     ASKING,
     AUXILIARIES,
+    BEFALLS,
+    CASELESS,
     CLAUSE_STARTS,
     CLOSINGS,
     CONTRACTIONS,
     GIVEN,
     HOW_TO,
     LANGUAGES,
-    MADE,
     MEASURES,
+    NUMBER_WORDS,
     OF_LANGUAGE,
     OF_YOU,
     OPENINGS,
@@ -115,6 +117,8 @@ def head_of(words: list[str]) -> tuple[str, list[str]]:
                 return words[0], words[1:]
             if who and set(rest) & PERSONAL:
                 return f"how_to_{who}", rest
+            if who and rest[0] in BEFALLS:
+                return f"how_to_{who}", rest
             if who == "you" and (len(rest) == 1 or rest[0] in OF_YOU):
                 return "how_to_you", rest
             return "how_to", rest
@@ -136,10 +140,6 @@ def as_question(words: list[str]) -> tuple[str, list[str]]:
         plain = plain and not any(word[:1].isdigit() or word in "+-*/=" for word in words)
         if plain and (words[1] != "the" or len(words) > 3):
             return "explain", ["what", "is", *words[1:]]
-    # "define a function in Python" may want one written
-    other = CLAUSE_STARTS | LANGUAGES | {",", "in", "as", "function", "variable"}
-    if words[0] == "define" and len(words) > 1 and not set(words) & other:
-        return "", ["what", "is", "the", "meaning", "of", *words[1:]]
     for given in GIVEN:
         rest = words[len(given) :]
         if _begins(words, given) and rest[:1] == ["the"] and "of" in rest and "," not in rest:
@@ -203,8 +203,6 @@ def reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, lis
     by = words[-2] if len(words) > 2 and words[-1] == "by" else ""
     if head == "who" and auxiliary == "was" and by in AGENTS:
         return head, "", [AGENTS[by], *words[:-2]]
-    if head == "how" and auxiliary == "be" and len(words) > 1 and words[-1] in MADE:
-        return head, "", ["people", MADE[words[-1]], *words[:-1]]
     if head == "how" and auxiliary == "be" and len(words) > 1:
         if words[0] in MEASURES and not set(words) & {
             "than",
@@ -221,11 +219,11 @@ def reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, lis
         return "what", "be", ["the", "population", "of", *words[4:]]
     means = len(words) > 1 and words[-1] in ("mean", "means")
     if head == "what" and not auxiliary and means:
-        if set(words) & (PERSONAL | CLAUSE_STARTS | {","}):
+        # an abbreviation; "what does life mean" isn't "what is the meaning of life"
+        name = words[0].removeprefix(EXACT)
+        if len(words) != 2 or not (name.isupper() or name in CASELESS):
             return head, auxiliary, words
         return "what", "be", ["the", "meaning", "of", *words[:-1]]
-    if head == "what" and auxiliary == "be" and words[:3] == ["the", "definition", "of"]:
-        return head, auxiliary, ["the", "meaning", "of", *words[3:]]
     if head in ("what", "who") and auxiliary in ("be", "was") and "'s" in words:
         at = words.index("'s")
         owner, owned = words[:at], words[at + 1 :]
@@ -239,7 +237,7 @@ def reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, lis
 def within_language(words: list[str], how_to: bool) -> tuple[str, list[str]]:
     """Take out the one programming language: "in Python", or "Python" before a noun."""
     places = [place for place, word in enumerate(words) if word in LANGUAGES]
-    if len(places) != 1:
+    if len(places) != 1 or set(words) & _DIRECTIONS:
         return "", words
     (place,) = places
     language = words[place]
@@ -252,6 +250,13 @@ def within_language(words: list[str], how_to: bool) -> tuple[str, list[str]]:
     elif end != place + 1 or end >= len(words) or words[end] not in OF_LANGUAGE:
         return "", words
     return language, [*words[:start], *words[end:]]
+
+
+# "Convert a Python list to Fortran" isn't "convert a list to Fortran in Python".
+_DIRECTIONS = listed(
+    "from to into onto out with without using via through by for as than between against and or "
+    "inside over across"
+)
 
 
 def difference_of(
@@ -277,15 +282,16 @@ def difference_of(
     sides = [rest[:middle], rest[middle + 1 :]]
     if not all(_is_side(side) for side in sides):
         return None
-    before = ["difference" if word == "differences" else word for word in words[:at]]
-    if before in (["the", "difference"], ["difference"]) and head == "what" and auxiliary == "be":
-        before = ["difference"]
-    return [*before, "between"], sides
+    # The time difference between two places has a direction, and so has one in percent.
+    if words[: at - 1] not in ([], ["the"], ["the", "main"]) or head != "what" or auxiliary != "be":
+        return None
+    return ["difference", "between", *words[1 : at - 1]], sides
 
 
 def _is_side(side: list[str]) -> bool:
     bare = [word for word in side if word not in ("a", "an", "the")]
-    return 0 < len(bare) <= 2 and not set(bare) & _NOT_IN_SIDE
+    counted = any(word.lstrip(EXACT + "-")[:1].isdigit() or word in NUMBER_WORDS for word in bare)
+    return 0 < len(bare) <= 2 and not set(bare) & _NOT_IN_SIDE and not counted
 
 
 _NOT_IN_SIDE = CLAUSE_STARTS | frozenset(("in", "of", "for", "on", "with", "from", ",", "between"))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 from llm.same_question_en_words import (
+    ABOUT_LETTERS,
     CASELESS,
     CONTRACTIONS,
     KEEPS_S,
+    OF_LANGUAGE,
     ONES,
     PHRASES,
+    STARTING,
     SYNONYMS,
     TENS,
     listed,
@@ -109,10 +112,21 @@ def spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
         elif token.lower() in ("am", "pm") and place and tokens[place - 1][1] in ("number", "code"):
             words.append(f"o'clock_{token.lower()}")
         else:
-            words += _cased(token, first=place == 0 or tokens[place - 1][0] == ":").split()
+            # A python is a snake, but a python list isn't.
+            before = tokens[place - 1][0].lower() if place else ""
+            after = tokens[place + 1][0].lower() if place + 1 < len(tokens) else ""
+            if before in ("a", "an") and token.lower() in CASELESS and after not in OF_LANGUAGE:
+                words.append(token if token.islower() else EXACT + token)
+            else:
+                words += _cased(token, first=not before or before == ":").split()
     if about_words:
         return words
-    return _phrased(_numbers([_synonym(word) for word in words]))
+    if not {word.lower() for word, _ in tokens} & ABOUT_LETTERS:
+        replaced = [_synonym(word) for word in words]
+        # "is it color or colour": where both stand, their difference is the question
+        if len(set(replaced)) == len(set(words)):
+            words = _numbers(replaced)
+    return _phrased(words)
 
 
 def _synonym(word: str) -> str:
@@ -129,7 +143,7 @@ def _cased(token: str, first: bool) -> str:
     lower = token.lower()
     plain = token == lower or (token in ("I", "A") if first else token == "I")
     plain = plain or token.startswith(("I'", "I’")) or lower in CASELESS
-    plain = plain or (first and token[1:] == token[1:].lower() and len(token) > 1)
+    plain = plain or (first and lower in STARTING and token[1:] == token[1:].lower())
     if not plain:
         return EXACT + token
     return CONTRACTIONS.get(lower, lower)

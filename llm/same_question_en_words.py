@@ -234,23 +234,16 @@ AUXILIARIES = {
     **{word: word for word in ("might", "must")},
 }
 
-# Ways to ask how something is done. What the asker calls himself doesn't matter to the way.
-_PERSONS = ("i", "you", "we")
+# Ways to ask how something is done. "We" asks how it comes about ("how do we see color"), "could"
+# and "is there a way" ask whether it can be done at all.
+_PERSONS = ("i", "you")
 HOW_TO = tuple(
     sorted(
         (
             ("how", "to"),
-            *(("how", aux, who) for aux in ("do", "does", "can", "could") for who in _PERSONS),
-            *(("how", "would", who) for who in ("i",)),
-            *(("how", "might", who) for who in ("i",)),
-            *(("how", who, aux) for aux in ("can", "could") for who in _PERSONS),
+            *(("how", aux, who) for aux in ("do", "does", "can") for who in _PERSONS),
+            *(("how", who, "can") for who in _PERSONS),
             *(("what", "is", det, "way", "to") for det in ("a", "the")),
-            *(("is", "there", det, "way", "to") for det in ("a", "any")),
-            *(
-                ("is", "there", det, "way", who, "can")
-                for det in ("a", "any")
-                for who in ("i", "you")
-            ),
         ),
         key=len,
         reverse=True,
@@ -262,12 +255,26 @@ SUPERLATIVE_WAYS = tuple(
     for which in ("best", "easiest", "fastest", "quickest", "simplest", "safest", "cheapest")
 )
 
+# At a sentence's start a capital of theirs says nothing. "Rust: how …" isn't "rust: how …".
+STARTING = (
+    QUESTION_WORDS
+    | AUXILIARIES.keys()
+    | WISHED
+    | {word for phrase in (*OPENINGS, *ASKING, *WISHES, *CLOSINGS) for word in phrase}
+    | CONTRACTIONS.keys()
+    | listed(
+        "a an the this that these those it he she we they you there if when while in on at for with "
+        "without during under using between after before of to from by as and or but is not no all "
+        "every each some any many much few most only just also then so because although it's"
+    )
+)
+
 # Their meaning hangs on the case: "us" and "US", "polish" and "Polish". So a capital counts,
 # except in names that are nothing else in small letters.
 CASELESS = listed("""
-    javascript typescript linux ubuntu debian macos ios docker kubernetes github gitlab git sql
+    javascript typescript linux ubuntu debian macos docker kubernetes github gitlab git sql
     mysql postgresql postgres sqlite mongodb html css json xml yaml csv http https api apis url
-    urls pdf pdfs php numpy pytorch tensorflow django bash regex python vscode wifi wi-fi usb ssd
+    urls pdf pdfs php numpy pytorch tensorflow django regex python vscode wifi wi-fi usb ssd
     cpu gpu vpn dns ssh tls ssl tcp udp ip dna rna gdp nasa hiv internet wikipedia google youtube
     facebook iphone ipad ai
     js npm nginx redis
@@ -347,7 +354,8 @@ IRREGULAR = _table("""
     sense: senses
 """)
 
-# The same thing in any question but one about words.
+# Two spellings of one word. No two words are here, for a neighbour makes a term of the one and not
+# of the other: a purchase order, a business directory, a kid goat.
 SYNONYMS = _table("""
     color: colour
     favorite: favourite
@@ -359,7 +367,6 @@ SYNONYMS = _table("""
     flavor: flavour
     humor: humour
     honor: honour
-    labor: labour
     harbor: harbour
     odor: odour
     vapor: vapour
@@ -391,7 +398,6 @@ SYNONYMS = _table("""
     fetus: foetus
     pediatric: paediatric
     catalog: catalogue
-    gray: grey
     aluminum: aluminium
     fiber: fibre
     jewelry: jewellery
@@ -404,41 +410,17 @@ SYNONYMS = _table("""
     skeptical: sceptical
     yogurt: yoghurt
     doughnut: donut
-    child: kid
-    children: kids
-    colors: colours
-    nearest: closest
-    approximately: approx
-    percent: pct
-    biggest: largest
-    bigger: larger
-    quickest: fastest
-    begin: start
-    buy: purchase
-    sofa: couch
-    photo: photograph
-    tv: television
-    car: automobile
     vs: versus
-    folder: directory
-    repository: repo
-    configuration: config
-    database: db
     javascript: js
     postgresql: postgres
     kubernetes: k8s
-    documentation: docs
-    regex: regexp
     wifi: wi-fi
     email: e-mail
     ok: okay
-    doctor: physician
-    kilometer: kilometre, km
-    centimeter: centimetre, cm
-    millimeter: millimetre, mm
-    kilogram: kg
-    milligram: mg
-    milliliter: millilitre, ml
+    kilometer: kilometre
+    centimeter: centimetre
+    millimeter: millimetre
+    milliliter: millilitre
     liter: litre
 """)
 
@@ -478,7 +460,16 @@ ABOUT_WORDS = listed("""
     said saying call called phrase phrases term terms letter letters rhyme rhymes grammar sentence
     sentences verb verbs noun nouns adjective adjectives plural singular abbreviation acronym
     stand etymology syllable syllables vowel vowels uppercase lowercase anagram palindrome prefix
-    suffix hyphen idiom idioms slang
+    suffix hyphen idiom idioms slang past tense alphabet vocabulary french german spanish italian
+    portuguese russian japanese chinese mandarin cantonese latin greek korean arabic hindi turkish
+    dutch swedish
+""")
+
+# Where one of these stands, a question may be about letters, so that spelling counts.
+ABOUT_LETTERS = ABOUT_WORDS | listed("""
+    write writes writing written correct character characters string strings length reverse
+    reversed hash english british american americans britain roman numeral numerals digit digits
+    code encode encoding encoded property tag attribute keyword
 """)
 
 # Where one of these stands, one thing isn't several.
@@ -538,16 +529,6 @@ AGENTS = {
     "directed": "directed",
     "developed": "developed",
 }
-MADE = {
-    "made": "make",
-    "produced": "produce",
-    "built": "build",
-    "manufactured": "manufacture",
-    "grown": "grow",
-    "brewed": "brew",
-    "extracted": "extract",
-    "mined": "mine",
-}
 
 TENS = {
     "twenty": 20,
@@ -582,6 +563,8 @@ ONES = {
     "nineteen": 19,
 }
 
+NUMBER_WORDS = TENS.keys() | ONES.keys()
+
 # At least one of them stands in an English question of more than a word or two.
 ENGLISH = listed("""
     the a an is are was were do does did can could should would what which who where when why how
@@ -598,26 +581,17 @@ FOREIGN = listed("""
 DONE = {
     "declared": "declare",
     "defined": "define",
-    "created": "create",
-    "written": "write",
     "initialized": "initialize",
     "imported": "import",
-    "opened": "open",
-    "closed": "close",
     "handled": "handle",
-    "raised": "raise",
-    "thrown": "throw",
-    "called": "call",
-    "installed": "install",
 }
 
-# "A Python list" is "a list in Python"; "a Python compiler" isn't "a compiler in Python".
+# "A Python list" is "a list in Python"; "a Python compiler" isn't "a compiler in Python". In such a
+# question one of them and several are alike too.
 OF_LANGUAGE = listed(
     "list lists dict dicts dictionary dictionaries array arrays string strings tuple tuples loop "
-    "loops class classes function functions method methods variable variables object objects "
-    "exception exceptions decorator decorators generator generators iterator iterators lambda "
-    "lambdas closure closures enum enums struct structs slice slices vector vectors constructor "
-    "constructors comprehension comprehensions dataclass dataclasses dataframe"
+    "loops decorator decorators generator generators iterator iterators lambda lambdas closure "
+    "closures enum enums slice slices comprehension comprehensions dataclass dataclasses"
 )
 
 # What is somebody's by being somebody's: "a picture of Tom" isn't "Tom's picture".
@@ -628,7 +602,12 @@ RELATIONAL = listed(
     "radius atmosphere birthplace nationality"
 )
 
+# What befalls somebody, or isn't his doing alone: "how do I get cancer" wants no instructions.
 # "How do you feel?" is asked of whoever answers, and these say whom it is about.
+BEFALLS = listed(
+    "die age grow breathe sleep dream see hear taste smell look sound seem become get got catch "
+    "lose forget remember know digest live be have fall fail suffer lie tell"
+)
 OF_YOU = listed(
     "feel think know like see do work mean want believe decide learn define describe rate rank "
     "judge explain compare summarize interpret translate answer respond choose prefer"

@@ -33,8 +33,8 @@ from llm.same_question_en_words import CASELESS
 from llm.same_question_en_words import SYNONYMS as ENGLISH_SYNONYMS
 from llm.same_question_zh_words import (
     ABOUT_WORDS,
-    APPROXIMATE,
     AFTER_DE,
+    APPROXIMATE,
     ASKING,
     COUNTING,
     DIGITS,

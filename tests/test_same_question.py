@@ -340,6 +340,76 @@ REFUSED = {
         Could a king not be crowned? | Couldn't a king be crowned?
         Do you know if I can not vote? | Can't I vote?
     """,
+    "languages": r"""
+        How do I access a Python variable from PowerShell? | How do I access a variable from PowerShell in Python?
+        How do I convert a Python list to Fortran? | How do I convert a list to Fortran in Python?
+        How do I call a Python function from Matlab? | How do I call a function from Matlab in Python?
+        How do I decompile a Java class? | How do I decompile a class in Java?
+        How is a list called in Python? | How do I call a list in Python?
+    """,
+    "synonyms": r"""
+        How do I share google docs? | How do I share google documentation?
+        What is a purchase order? | What is a buy order?
+        What is a business directory? | What is a business folder?
+        What is a repo market? | What is a repository market?
+        How do I cook a kid? | How do I cook a child?
+        How loud is 100 db? | How loud is 100 database?
+        What is a car in lisp? | What is an automobile in lisp?
+        Is every doctor a physician? | Is every physician a doctor?
+        Is an automobile always a car? | Is a car always an automobile?
+        Is color or colour correct? | Is colour or color correct?
+        Is grey British? | Is gray British?
+        Why do Americans write color? | Why do Americans write colour?
+        Does American English use fibre? | Does American English use fiber?
+        How is aluminum different from aluminium? | How is aluminium different from aluminum?
+        What is the past tense of begin? | What is the past tense of start?
+        What is child in French? | What is kid in French?
+        What is 21 in French? | What is twenty-one in French?
+        How many characters does colour have? | How many characters does color have?
+        What is the length of the string color? | What is the length of the string colour?
+        What is the hash of email? | What is the hash of e-mail?
+        What is 3 in Roman numerals? | What is three in Roman numerals?
+        What does life mean? | What is the meaning of life?
+        Define life | What is the meaning of life?
+        Give me the definition of life | What is the meaning of life?
+    """,
+    "one_or_several": r"""
+        What are hives? | What is a hive?
+        How do I treat hives? | How do I treat a hive?
+        What are shingles? | What is a shingle?
+        What are piles? | What is a pile?
+        What are aids? | What is an aid?
+        What is the life of a cat? | What is the life of cats?
+        What is the difference between arms and legs? | What is the difference between arm and leg?
+        How do plants make food? | How does a plant make food?
+        What snakes eat frogs? | What do snakes eat frogs?
+        What drugs cause? | What do drugs cause?
+        Who Bob loves? | Who does Bob love?
+    """,
+    "capitals": r"""
+        What is IOS? | What is iOS?
+        How do I configure IOS? | How do I configure iOS?
+        How do I bash a door? | How do I Bash a door?
+        What is a python? | What is a Python?
+        Rust: how do I remove it? | rust: how do I remove it?
+        IOS是什么 | iOS是什么
+    """,
+    "ways": r"""
+        How are diamonds made? | How do people make diamonds?
+        How is urine produced? | How do people produce urine?
+        How could I die? | How to die?
+        How would I know? | How to know?
+        How could we be wrong? | How to be wrong?
+        How do we see color? | How to see color?
+        How do I catch a cold? | How to catch a cold?
+        How do we get cancer? | How to get cancer?
+        How can I get fired? | How to get fired?
+        Is there a way to cure cancer? | How do you cure cancer?
+        Is there any way I can divide by zero? | How do I divide by zero?
+        What is the percentage difference between 50 and 100? | What is the percentage difference between 100 and 50?
+        What is the difference between 5 and 3? | What is the difference between 3 and 5?
+        What is the time difference between London and Tokyo? | What is the time difference between Tokyo and London?
+    """,
 }
 
 SAME_ENGLISH = pairs("""
@@ -356,7 +426,6 @@ SAME_ENGLISH = pairs("""
     What's the difference between TCP and UDP? | What are the differences between UDP and TCP?
     What's the difference between TCP and UDP? | How does TCP differ from UDP?
     What's the difference between TCP and UDP? | Explain the difference between TCP and UDP
-    How do plants make food? | How does a plant make food?
     How does photosynthesis work? | Explain how photosynthesis works.
     How tall is Mount Everest? | What is the height of Mount Everest?
     What does HTTP mean? | What is the meaning of HTTP?
