@@ -151,6 +151,7 @@ def _sentence(tokens: list[tuple[str, str]], mark: str, about_words: bool) -> Se
         supported = auxiliary == "do"
         auxiliary = "" if supported else auxiliary
         head, auxiliary, words = reworded(head, auxiliary, words)
+        supported = supported and not auxiliary
     within, words = ("", words) if about_words else within_language(words, head == "how_to")
     if within and head == "how" and auxiliary == "be" and words[-1:] and words[-1] in DONE:
         head, auxiliary, words = "how_to", "", [DONE[words[-1]], *words[:-1]]

@@ -13,14 +13,14 @@ where the segmenter cut. The rules:
 3. "什么是X" is "X是什么". "X是什么意思" isn't.
 4. *Yes or no*: 能不能X is 能X吗, 可不可以 is 可以…吗, 是否X is X吗. 能 and 可以 are different.
 5. 的 goes before words such as 区别 and 方法 (他什么时候来的 keeps its own: that is past). Particles of tone (呢, 啊) go.
-6. 一个 as an article goes, where nothing in the sentence counts or chooses.
+6. 一个 stays: 一个中国 isn't 中国.
 7. *Numbers* in characters are digits before a measure word; 两 is 2. Two digits without a place
    word (五六岁) are no number: they stand in both questions to the character.
-8. *Synonyms* are a closed list. Latin words are names: compared as they are written, but for those
+8. *Synonyms* are question words (啥, 何时) and spellings. Latin words are names: compared as they are written, but for those
    that mean nothing else in small letters.
 9. In a question *about words* (意思, 怎么读, 翻译, something in quotation marks) 5 to 8 don't count.
 10. *Order* counts, but: "A和B" is "B和A" where the difference between them is asked; 在Python中 may
-    stand anywhere before the verb.
+    stand at the start or after "how".
 """
 
 from __future__ import annotations
@@ -36,15 +36,12 @@ from llm.same_question_zh_words import (
     AFTER_DE,
     APPROXIMATE,
     ASKING,
-    COUNTING,
     DIGITS,
     GREETING,
     HOW,
     HOW_AFTER,
     HOW_BEFORE,
-    INDEFINITE,
     MEASURES,
-    NOT_ARTICLE_BEFORE,
     NOT_COUNTED,
     NOT_HOW,
     PARTICLES,
@@ -166,7 +163,6 @@ def _sentence(words: list[str], about_words: bool) -> Sentence:
     if not about_words:
         words = [_named(SYNONYMS.get(word, word)) for word in words]
         words = _counted(words)
-        words = _without_articles(words)
     head, words = _head(words)
     within = ""
     pair: tuple[str, ...] = ()
@@ -225,18 +221,6 @@ def _value(numeral: str) -> int | None:
     return total + section + (digit or 0)
 
 
-def _without_articles(words: list[str]) -> list[str]:
-    if COUNTING.search("".join(words)):
-        return words
-    return [
-        word
-        for place, word in enumerate(words)
-        if word != INDEFINITE
-        or place in (0, len(words) - 1)
-        or words[place + 1] in NOT_ARTICLE_BEFORE
-    ]
-
-
 def _head(words: list[str]) -> tuple[str, list[str]]:
     """The kind of question, and the words without what says so."""
     asking = [word for word in words if word in QUESTION_WORDS or word in HOW or word in WHY]
@@ -257,7 +241,7 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
     after = words[place + 1] if place + 1 < len(words) else ""
     if words[place] in WHY:
         return "why", [*words[:place], *words[place + 1 :]]
-    if words[place] in HOW and after and after not in NOT_HOW:
+    if words[place] in HOW and after and after not in NOT_HOW and after[0] not in "不没":
         colloquial = words[place] in ("怎么", "咋")
         if colloquial and (words[-1] == "了" or (place == 0 and set(words) & NOT_HOW)):
             return "", words  # 怎么手机没声音了: that asks why
@@ -281,17 +265,25 @@ def _within(words: list[str]) -> tuple[str, list[str]]:
     (place,) = names
     if not words[place][0].isalpha() or words[place + 1 : place + 2] == []:
         return "", words
-    if words[place + 1] not in WITHIN_AFTER:
+    if words[place + 1] not in WITHIN_AFTER or words[place + 2 : place + 3] == ["的"]:
         return "", words
-    start = place - 1 if place and words[place - 1] == "在" else place
+    placed = place > 0 and words[place - 1] == "在"
+    # 访问Docker里主机 says which host; 往Excel里 says whither
+    if place and not placed:
+        return "", words
+    start = place - 1 if placed else place
     after = words[place + 1]
     after = "中" if after in ("里", "里面", "当中", "内") else after
     return f"{words[place]} {after}", [*words[:start], *words[place + 2 :]]
 
 
+_PAIRING = {"与": "和", "跟": "和", "差别": "区别", "差异": "区别"}
+_COUNTS = re.compile(r"^\d|^[零一二两三四五六七八九十百千万亿]+$")  # 3和5: their order has a sign
+
+
 def _difference(words: list[str]) -> tuple[str, tuple[str, ...], list[str]] | None:
     """A和B有什么区别, A和B的区别是什么 (then without its 是什么), 有何区别."""
-    text = " ".join(words)
+    text = " ".join(_PAIRING.get(word, word) for word in words)
     for ending in (
         " 有 什么 区别",
         " 有 什么 不同",
@@ -308,7 +300,7 @@ def _difference(words: list[str]) -> tuple[str, tuple[str, ...], list[str]] | No
     ):
         if text.endswith(ending) and text.count(" 和 ") == 1:
             sides = text.removesuffix(ending).split(" 和 ")
-            if all(side and len(side.split()) <= 2 for side in sides):
+            if all(side and len(side.split()) <= 2 and not _COUNTS.search(side) for side in sides):
                 return "difference", tuple(sorted(sides)), []
     return None
 

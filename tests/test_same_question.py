@@ -410,6 +410,24 @@ REFUSED = {
         What is the difference between 5 and 3? | What is the difference between 3 and 5?
         What is the time difference between London and Tokyo? | What is the time difference between Tokyo and London?
     """,
+    "chinese": r"""
+        与门是什么？ | 和门是什么？
+        C语言中与怎么表示？ | C语言中和怎么表示？
+        Python中与运算怎么写？ | Python中和运算怎么写？
+        我跟他学什么？ | 我和他学什么？
+        计算机科学是什么？ | 电脑科学是什么？
+        大夫是什么官？ | 医生是什么官？
+        修真是什么？ | 修理真是什么？
+        怎么买单？ | 怎么购买单？
+        什么是一个中国？ | 什么是中国？
+        为什么坚持一个中国？ | 为什么坚持中国？
+        为什么选择一个城市？ | 为什么选择城市？
+        3和5的区别 | 5和3的区别
+        怎么才能不胖？ | 怎么不胖？
+        怎么往Excel里写数据？ | Excel里怎么往写数据？
+        Docker里怎么访问主机？ | 怎么访问Docker里主机？
+        主机怎么访问Docker里的服务？ | Docker里主机怎么访问的服务？
+    """,
 }
 
 SAME_ENGLISH = pairs("""
@@ -462,7 +480,8 @@ SAME_CHINESE = pairs("""
     有个问题想请教：怎么给浏览器清缓存？ | 怎么给浏览器清缓存?
     我想知道光合作用的化学方程式是什么。 | 光合作用的化学方程式是什么？
     两个苹果多少钱？ | 2个苹果多少钱？
-    电脑怎么重装系统？ | 计算机如何重装系统？
+    电脑怎么重装系统？ | 电脑如何重装系统？
+    TCP和UDP有什么区别？ | UDP与TCP的差别是什么？
     一个人怎么旅行？ | 怎么一个人旅行？
     怎样才能学好英语？ | 怎么学好英语呢？
 """)
