@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from llm.cache_ttl import CacheTtl
+from llm.cacheable import fit_to_share
 from llm.types import GenerationRequest, SamplingParams
 
 if TYPE_CHECKING:
@@ -41,9 +42,14 @@ class CacheRules:
         )
 
     def shared_with_all(self, request: GenerationRequest) -> bool:
-        """Whether the answer may be everybody's: nothing that a person wrote but the question."""
+        """Whether the answer may be everybody's: nothing that a person wrote but the question, and
+        that about nobody."""
+        if not self.shared:
+            return False
         told = [message.content for message in request.messages if message.role == "system"]
-        return self.shared and all(text == self.system_prompt for text in told)
+        return all(text == self.system_prompt for text in told) and fit_to_share(
+            request.messages[-1].content
+        )
 
 
 def is_random(params: SamplingParams) -> bool:

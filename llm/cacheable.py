@@ -4,7 +4,8 @@ Four kinds, each by a fixed name: what is about `now` (a day later its answer is
 for something `creative` (whoever asks again wants another), what is `personal` (its answer may be
 meant for one person only), and what is too `long`. Words decide, in English and Chinese; a phrase
 in which such a word means something else ("current directory", 目前 never) is taken out first. On
-doubt a question counts as one of them: refusing costs one answer's time.
+doubt a question counts as one of them: refusing costs one answer's time. Names aren't looked at here:
+what may be shared among people is `fit_to_share`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from llm.shareable import fit_to_share as fit_to_share
 from llm.types import Message
 
 MAX_CHARS = 2000
@@ -74,7 +76,7 @@ def _words(english: str, chinese: str = "") -> str:
 _HARMLESS = re.compile(
     _words(
         """
-        current directory | current working directory | current folder | current branch
+        world war i | current directory | current working directory | current folder | current branch
         current line | current user | current shell | current process | current element
         current node | current thread | current function | current row | current cell
         current page | current url | electric current | electrical current | alternating current
@@ -108,6 +110,7 @@ _HARMLESS = re.compile(
     re.IGNORECASE,
 )
 
+_OFFICE = "(?:总统|总理|首相|主席|国王|女王|教皇|市长|省长|部长|首富|冠军|董事长|CEO|总裁)"
 _YEAR = r"(?<![\w.-])20(?:2[4-9]|[3-9]\d)(?![\w.-])|20(?:2[4-9]|[3-9]\d)\s*年"
 
 _NOW = re.compile(
@@ -160,6 +163,24 @@ _NOW = re.compile(
                 "主席是谁 人口 首富 倒计时 还有几天 还有多少天 多久以前 截止 放假 调休 即将 至今 迄今 截至",
             ),
             _YEAR,
+            # Who holds an office or a record, whether something is up, and what the clock says.
+            r"(?<!\w)who(?:'s|\s+is|\s+are)\s[^.?!]*?(?:president|minister|chancellor|king|queen|pope"
+            r"|chief\s+executive|chairman|champions?|mayor|governor|head\s+of|leader|coach|owner)(?!\w)",
+            r"(?<!\w)who\s+(?:leads|governs|rules|runs|owns|holds|heads|plays|coaches|chairs)(?!\w)",
+            r"(?<!\w)is\s[^.?!]*\s(?:down|up|alive|dead|open|closed|online|offline)\s*(?:[?.!]|\Z)",
+            r"(?<!\w)(?:what|which)\s+(?:day|date|month|year|time|season|week)\s+(?:is\s+it|are\s+we)",
+            r"(?<!\w)what(?:'s|\s+is)\s+the\s+(?:day|date|month|year|time)\s*(?:[?.!]|\Z)",
+            r"(?<!\w)how\s+(?:hot|cold|warm|humid|windy|dark)\s+is\s+it(?!\w)",
+            r"(?<!\w)is\s+it\s+(?:dark|sunny|raining|snowing|cold|hot|warm|windy|cloudy)(?!\w)",
+            r"(?<!\w)when(?:'s|\s+is|\s+are|\s+will)(?!\w)|(?<!\w)the\s+next(?!\w)|(?<!\w)tonite(?!\w)",
+            r"(?<!\w)how\s+(?:many\s+(?:days|weeks|hours|months)|long)\s+(?:till|to|until)(?!\w)",
+            r"(?<!\w)which\s+\w+\s+is\s+(?:stable|supported|best)|(?<!\w)trading\s+at(?!\w)",
+            r"(?<!\w)how\s+many\s+people\s+live|(?<!\w)how\s+much\s+is\s+(?!\d|\w+\s+(?:plus|minus|times))",
+            r"(?<!\w)what\s+does\s[^.?!]*\scost(?!\w)|(?<!\w)in\s+(?:dollars|euros|pounds|yen|usd|eur)(?!\w)",
+            rf"谁是[^,。?]*{_OFFICE}|{_OFFICE}(?:是|叫)(?:谁|什么|啥|哪)",
+            r"(?:挂|崩|宕机|死|去世|离世|倒闭)了[吗没]|还活着|宕机|几度|今儿|[冷热]吗|最贵|最便宜|最火|下一?[班场届次]",
+            r"一(?:克|瓶|斤|吨|桶|箱|盎司|公斤)多少(?:钱|块|元)?\s*(?:[?？]|\Z)|是?哪天|几号|什么日子|几块",
+            r"[离距][^,。?]*还有|[首末]班",
         )
     ),
     re.IGNORECASE,
@@ -243,6 +264,38 @@ _PERSONAL = re.compile(
             + r"(?<![\w-])i\s+(?:have|had|was|were|live|work|need|want|feel|think|got|get|bought|made"
             r"|wrote|did|tried|use|used|like|love|hate|lost|forgot|moved|started|keep|know|can't|cannot"
             r"|don't|run|own|study|teach|hit|see|saw|found)(?![\w-])",
+            # Any other "I" but the one who asks how: "can I", "how should I". A statement tells of
+            # somebody, and so does why something befalls him.
+            "".join(
+                rf"(?<!\b{word} )"
+                for word in (
+                    "do",
+                    "should",
+                    "can",
+                    "could",
+                    "would",
+                    "must",
+                    "may",
+                    "shall",
+                    "might",
+                )
+            )
+            + r"(?<![\w.'-])i(?![\w'.(-])",
+            r"(?<!\w)why\s+(?:do|did|can't|don't|should|would|must)\s+i(?!\w)",
+            r"(?<!how )(?<!\w)(?:can|could|should|may|might|must|would|do)\s+i\s+(?:be|get|sue|divorce|marry"
+            r"|die|tell|leave|quit|trust|love|hear|bleed|look|still|ever|really|deserve)(?!\w)",
+            r"(?<!tell )(?<!give )(?<!show )(?<!help )(?<!teach )(?<!let )(?<!explain to )"
+            r"(?<![\w-])me(?![\w-])",
+            r"(?<![\w-])(?:patient|pregnant|diagnosed|biopsy)\b(?=[^.?!]*\b(?:presents|born|year\s+old"
+            r"|years\s+old|male|female|named|called|was|i)\b)|(?<!\w)is\s[^.?!]*\spregnant(?!\w)",
+            r"(?<!\w)patient\s+(?-i:[A-Z])|(?<!\w)dear\s+(?-i:[A-Z])|year\s+old\s+(?:man|woman|male|female)",
+            r"\A\W*(?:translate|fix|summari[sz]e|correct|proofread|check|improve)(?:\s+this)?\s*:",
+            r"(?<!\w)(?:pin|code|passphrase|passcode|pw|key)\b[^.?!]*\b(?:is|:)\s*\S*\d",
+            r"(?<!\w)is\s+\S*\d\S*\s+(?:a\s+)?(?:safe|good|secure|strong|weak)(?!\w)|passphrase",
+            r"(?<!\w)is\s+\S+\s+(?:a\s+)?(?:safe|good|secure|strong)\s+(?:pw|pin|passcode)(?!\w)",
+            r"(?<!\w)how\s+(?:strong|secure)\s+is\s+\S*\d",
+            r"(?<![帮给诉教请])我(?!(?:该|应该|要|可以|能)?(?:怎么|如何|怎样)(?!办))|咱|住在",
+            r"(?:密码|口令|微信号|QQ号|车牌|账号|帐号)[^,，。]{0,6}[A-Za-z0-9]{4,}|身高\d|体重\d",
             # E-mail. One character before the sign will do; a run of them is looked through anew
             # from each of its characters, and Chinese has no blanks.
             r"[\w.+-]@[\w-]+\.\w",

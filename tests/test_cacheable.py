@@ -156,6 +156,145 @@ PERSONAL = lines("""
     这份合同有效吗
 """)
 
+OF_THE_DAY = lines(r"""
+    What day is it?
+    Who is president of France?
+    Who leads Germany?
+    Who governs Texas?
+    Who's the US president?
+    Who is the chief executive of Apple?
+    What is the newest iPhone?
+    What time is it in Tokyo?
+    What's the time in Tokyo?
+    Is it dark outside?
+    Is it sunny in Paris?
+    How hot is it in Madrid?
+    Is Bitcoin up?
+    What's Tesla trading at?
+    Is the store open?
+    When does the next train leave?
+    When is the next solar eclipse?
+    When is Easter?
+    How many days till Christmas?
+    How many days to Christmas?
+    Which Python is stable?
+    Is GitHub down?
+    Who holds the 100 m record?
+    Who is world champion?
+    Is Queen Elizabeth alive?
+    Is Jimmy Carter alive?
+    Is Jimmy Carter dead?
+    How many people live in Berlin?
+    How much is gold?
+    What does a Tesla cost?
+    What is the date?
+    What date is it?
+    What year is it?
+    What month is it?
+    What's the day?
+    Who plays tonite?
+    张伟的工资
+    北京几度？
+    现在几点？
+    几点了？
+    今儿冷吗？
+    美国总统叫什么？
+    谁是美国总统？
+    法国总统是哪位？
+    iPhone最贵的是哪款？
+    金子一克多少？
+    茅台一瓶多少？
+    下一班地铁几点？
+    春节是哪天？
+    离春节还有几天？
+    离高考还有多久？
+    油价几块？
+    GitHub挂了吗？
+""")
+
+OF_SOMEBODY = lines(r"""
+    John Miller of 12 Oak Street owes me 500 dollars. Can I sue?
+    Is Maria Lopez in accounting pregnant?
+    Why was I fired from Siemens?
+    Should I tell Tom Baker that his wife cheats?
+    How do I tell me boss that I quit?
+    Does patient Anna Schmidt, born 3 May 1961, need dialysis?
+    What dose of insulin for a 54 year old woman called Anna Schmidt?
+    Can I get a divorce from Peter?
+    Should I divorce Peter?
+    Can I be pregnant after one night?
+    Why do I bleed when I pee?
+    Am I pregnant?
+    Why am I so sad?
+    Is it normal that I can hear voices?
+    The code for the safe is 4711. How do I change it?
+    Our wifi key is hunter2
+    The pin is 8812, is that safe?
+    Is hunter2 a safe passphrase?
+    Is "Tr0ub4dor&3" a good pw?
+    Is Sommer2019! secure enough?
+    How strong is P@ssw0rd-Anna-77?
+    Dr. Weber says I should stop taking Xarelto. Is he right?
+    I earn 42k. Can I afford a house?
+    I weigh 130 kg. How do I lose weight?
+    I suffer from HIV. Can I donate blood?
+    I cheated on Lisa. What should she know?
+    I take Prozac and drink. Is it dangerous?
+    I owe 5000 euros. Can they jail me?
+    I drank bleach. What happens?
+    I killed a man. What do I do?
+    I smoke weed. Can the police test me?
+    I turned 40. Can I get life insurance?
+    I failed the exam. What happens?
+    me and Peter broke up. How do I get over it?
+    My's
+    Can I sue Acme for what it did to me?
+    Will Peter leave me?
+    Does Anna love me?
+    Is Anna cheating on me?
+    What did Karl do to me?
+    Translate: Dear Anna, the biopsy was positive.
+    Fix: Dear Mr Smith, we regret to inform you
+    Summarize: Patient presents with chest pain, male, 54, smoker
+    Correct this: Anna will meet Tom at 5 in the hotel
+    Is +49 171 555 a German number?
+    Is DE89 3704 0044 0532 0130 00 valid?
+    Is 4-digit 1234 5678 valid?
+    What is the zodiac sign of someone born 03.05.1961?
+    Me llamo Ana y tengo VIH
+    我儿子叫王小明
+    李雷住在中山路12号，他欠钱不还怎么办？
+    老板拖欠我工资怎么办？
+    我怀孕了能吃螃蟹吗？
+    我得了糖尿病能吃西瓜吗？
+    我杀了人怎么办？
+    我出轨了怎么办？
+    我欠了50万怎么办？
+    我月经不来怎么办？
+    我同事王强偷东西怎么办？
+    我同学小红怀孕怎么办？
+    我舅舅得了癌症怎么办？
+    我弟吸毒怎么办？
+    我奶奶怎么申请低保？
+    我妹妹叫李梅，星座是什么？
+    我爱人生病了怎么办？
+    我对象劈腿怎么办？
+    我领导骚扰怎么办？
+    我被公司辞退怎么办？
+    我能不能离婚？
+    我该不该离婚？
+    我会死吗？
+    咱家的狗病了怎么办？
+    俺
+    密码：hunter2 安全吗？
+    密码hunter2安全吗？
+    口令是什么123456安全吗？
+    微信号abc123是谁？
+    QQ号 12345678 是谁？
+    车牌京A12345是谁的？
+    身高180体重90算胖吗？
+""")
+
 ORDINARY_ENGLISH = lines("""
     How do I get the current directory in bash?
     What is a news feed?
@@ -290,7 +429,7 @@ ORDINARY_CHINESE = lines("""
 """)
 
 
-@pytest.mark.parametrize("question", NOW + CREATIVE + PERSONAL)
+@pytest.mark.parametrize("question", NOW + CREATIVE + PERSONAL + OF_THE_DAY + OF_SOMEBODY)
 def test_what_is_of_the_moment_of_taste_or_of_a_person_is_refused(question: str) -> None:
     # Many are several at once ("what should I cook tonight?"): one reason is told.
     assert why_not([Message("user", question)]) in {"now", "creative", "personal"}
@@ -310,6 +449,25 @@ def test_the_reason_is_the_one_that_is_plain() -> None:
 
 @pytest.mark.parametrize("question", ORDINARY_ENGLISH + ORDINARY_CHINESE)
 def test_ordinary_questions_may_be_cached(question: str) -> None:
+    assert why_not([Message("user", question)]) == ""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How should I learn Rust?",
+        "Can I freeze soup?",
+        "Do I need a visa stamp?",
+        "How can I explain to me a pointer?",
+        "How did World War I end?",
+        "How much is 2 plus 2?",
+        "How do I get a list?",
+        "告诉我怎么安装Docker",
+        "怎么修改MySQL密码？",
+        "我该怎么反转列表？",
+    ],
+)
+def test_who_asks_how_tells_nothing_of_himself(question: str) -> None:
     assert why_not([Message("user", question)]) == ""
 
 

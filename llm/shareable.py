@@ -1,0 +1,140 @@
+"""Whether a question may be answered to one person with what another was answered.
+
+For the scope that many people share. An answer that was made for somebody alone mustn't reach
+anybody else, so this asks more than `cacheable.why_not`: nobody is spoken of, neither the one who
+asks nor anybody by name, and every doubt is a no. It costs a second answer's time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from llm.same_question_en_words import CASELESS, ENGLISH, FOREIGN, STARTING, listed
+
+MAX_CHARS = 400
+
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_OTHER_SCRIPT = re.compile(r"[^\W\d_a-zA-Z\u3400-\u4dbf\u4e00-\u9fff]")
+_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
+_PRIVATE_SIGNS = re.compile(
+    r"\d(?:[\s().-]*\d){4,}"  # phone, card, account, a date of birth
+    r"|[@\n\r]|://|www\.|\\|~/|[\"“][^\"”]*\d"
+    # a password, an id
+    r"|(?<![\w])(?=\w*[A-Za-z])(?=\w*\d)(?!(?:python|sha|base|utf|http|oauth|log|ipv|mp|es|h)\d)\w{6,}"
+)
+_PERSONS = listed("""
+    i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves
+    he she him her his hers himself herself he's she's im ive
+    patient husband wife girlfriend boyfriend fiance son daughter mom mum dad boss landlord
+    neighbor neighbour colleague coworker roommate mr mrs ms dr dear called named
+    password passwords passphrase passcode pin pw ssn username userid login
+    anna peter john maria sarah lisa tom karl hans james robert michael david william thomas mary
+    linda susan karen emma laura julia paul daniel kevin brian george edward jason jennifer
+    mohammed muhammad ahmed ali fatima wei ming jose juan carlos luis ana ivan olga anne
+""")
+_CHINESE_PERSONS = re.compile(
+    "[我咱俺她他]|本人|本公司|敝|同事|同学|朋友|妹|姐|哥|弟[弟妹]|叫|名叫|患者|病人|老师|先生|女士|小姐|老板|领导"
+    "|邻居|房东|客户|男友|女友|老公|老婆|爱人|丈夫|妻子|儿子|女儿|舅|叔|姑|姨|室友|员工|师傅|医生说"
+    "|密码|口令|账号|帐号|微信号|QQ号|车牌|身份证|电话|手机号|住址|住在|卡号|身高|体重"
+)
+_SURNAMES = (
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘蔡蒋余杜叶程苏魏吕丁任沈姚卢"
+    "姜崔钟谭陆汪范廖石贾韦夏付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔向汤"
+)
+_CHINESE_NAME = re.compile(
+    rf"(?:^|[，。？！、：；,.?!:;\s和与跟是给把被])[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}"
+    "(?=的|得|患|住|欠|偷|离婚|结婚|出轨|怀孕|是不是|今年|生病|死|吸毒|该|能不能|会不会|在|有没有|喜欢|爱|打)"
+)
+
+# What a capital may stand for. Nobody who isn't publicly known is in it, and no given name alone.
+_KNOWN = CASELESS | listed("""
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december christmas easter
+    java rust ruby swift kotlin scala haskell perl lua dart elixir go c r fortran cobol matlab
+    powershell excel word powerpoint outlook office windows mac android ios chrome firefox safari edge
+    photoshop illustrator git mercurial jenkins terraform ansible prometheus grafana kafka
+    spark hadoop pandas matplotlib scipy flask fastapi spring hibernate react angular vue svelte
+    node next.js webpack vite rails laravel wordpress jquery bootstrap tailwind unity unreal blender
+    bluetooth ethernet unicode ascii utf rest graphql grpc oauth jwt smtp imap ftp sftp nat lan wan
+    ram rom led lcd ide sdk cli gui orm crud mvc oop llm nlp ocr rpc uuid md5 sha aes rsa cors xss
+    csrf dom cdn bios uefi raid nas xhtml svg png jpg jpeg gif webp mp wav latex markdown
+    nato eu un us usa uk uae ussr who fbi cia nba fifa imf wto
+    china taiwan korea vietnam thailand indonesia malaysia singapore philippines pakistan
+    bangladesh iran iraq israel turkey egypt nigeria kenya ethiopia morocco algeria argentina chile
+    peru colombia venezuela cuba iceland norway sweden finland denmark netherlands belgium
+    switzerland austria poland hungary romania bulgaria greece ukraine belarus estonia latvia
+    lithuania croatia serbia slovenia slovakia albania portugal zealand antarctica greenland
+    united states kingdom nations america republic south north east west new york
+    rome milan venice vienna prague budapest warsaw moscow athens istanbul cairo beijing shanghai
+    hong kong seoul delhi mumbai bangkok sydney melbourne toronto vancouver chicago boston
+    california texas florida
+    earth moon sun mars venus mercury jupiter saturn uranus neptune pluto milky way
+    everest himalayas alps andes amazon nile danube rhine pacific atlantic arctic indian ocean
+    mount lake sea river great wall pyramid pyramids
+    chinese korean arabic hindi latin greek dutch swedish norwegian danish finnish polish turkish
+    roman egyptian viking vikings
+    world war ii renaissance olympics bible koran quran hamlet macbeth shakespeare einstein newton
+    darwin mozart beethoven napoleon caesar pythagorean fibonacci fourier euler gauss celsius
+    fahrenheit kelvin big bang
+    apple microsoft amazon tesla nvidia intel amd samsung sony openai chatgpt twitter instagram
+    whatsapp linkedin netflix spotify uber wechat tiktok
+""")
+
+
+def fit_to_share(text: str) -> bool:
+    """Whether what was answered to this question may be given to other people.
+
+    True only for one line of English or Chinese in which no person is spoken of in a way that can
+    be told by its words: no "I" or "my", no "he" or "her", no name that isn't well known, no
+    number, address or word that is somebody's own. Names in small letters, and Chinese names that
+    stand in no plain pattern, can't all be told.
+
+    Thread-safety: may be called from any thread.
+    """
+    text = text.strip()
+    if not text or len(text) > MAX_CHARS or _OTHER_SCRIPT.search(text):
+        return False
+    if _PRIVATE_SIGNS.search(text):
+        return False
+    words = _WORD.findall(text)
+    if _HAN.search(text):
+        if _CHINESE_PERSONS.search(text) or _CHINESE_NAME.search(text):
+            return False
+        return not _speaks_of_somebody(words, starts=frozenset())
+    lowered = {word.lower().partition("'")[0] for word in words}
+    if lowered & (FOREIGN | _FOREIGN_HERE) or not lowered & (ENGLISH - _ALSO_FOREIGN):
+        return False
+    first = re.search(r"\w", text)
+    starts = {first.start() if first else 0} | {
+        found.end() - 1 for found in re.finditer(r"[.?!]\s+[A-Z]", text)
+    }
+    return not _speaks_of_somebody(
+        words,
+        starts=frozenset(
+            number for number, found in enumerate(_WORD.finditer(text)) if found.start() in starts
+        ),
+    )
+
+
+def _speaks_of_somebody(words: Iterable[str], starts: frozenset[int]) -> bool:
+    """Whether one of the words is a person's, or a capital that isn't known to be none."""
+    for place, written in enumerate(words):
+        word = written.replace("’", "'")
+        lower = word.lower()
+        bare = lower.removesuffix("'s")
+        if word == "US" or bare in _KNOWN:
+            continue
+        if lower in _PERSONS or bare in _PERSONS:
+            return True
+        if word != lower and not (place in starts and (lower in STARTING or bare in STARTING)):
+            return True
+    return False
+
+
+# Words that are English too, and words that only other languages have.
+_ALSO_FOREIGN = listed("was i a an do my not me it to of have has the")
+_FOREIGN_HERE = listed(
+    "kann wer wo mit im von dem den macht gibt auf du en y se di da je tu il elle nous vous mi"
+    " sich aus zum zur bei wird sind meinem mein puedo hacer tengo cual quien donde faire sont"
+)

@@ -1,0 +1,164 @@
+"""What may be answered to one person with what another was answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from llm.shareable import fit_to_share
+
+
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines() if line.strip()]
+
+
+OF_SOMEBODY = lines(r"""
+    John Miller of 12 Oak Street owes me 500 dollars. Can I sue?
+    Is Maria Lopez in accounting pregnant?
+    Why was I fired from Siemens?
+    Should I tell Tom Baker that his wife cheats?
+    How do I tell me boss that I quit?
+    Does patient Anna Schmidt, born 3 May 1961, need dialysis?
+    What dose of insulin for a 54 year old woman called Anna Schmidt?
+    Can I get a divorce from Peter?
+    Should I divorce Peter?
+    Can I be pregnant after one night?
+    Why do I bleed when I pee?
+    Am I pregnant?
+    Why am I so sad?
+    How can I hide a bottle from Sarah?
+    Is it normal that I can hear voices?
+    The code for the safe is 4711. How do I change it?
+    Our wifi key is hunter2
+    The pin is 8812, is that safe?
+    Is hunter2 a safe passphrase?
+    Is "Tr0ub4dor&3" a good pw?
+    Is Sommer2019! secure enough?
+    How strong is P@ssw0rd-Anna-77?
+    Dr. Weber says I should stop taking Xarelto. Is he right?
+    I earn 42k. Can I afford a house?
+    I weigh 130 kg. How do I lose weight?
+    I suffer from HIV. Can I donate blood?
+    I cheated on Lisa. What should she know?
+    I take Prozac and drink. Is it dangerous?
+    I owe 5000 euros. Can they jail me?
+    I drank bleach. What happens?
+    I killed a man. What do I do?
+    I smoke weed. Can the police test me?
+    I turned 40. Can I get life insurance?
+    I failed the exam. What happens?
+    me and Peter broke up. How do I get over it?
+    My's
+    Can I sue Acme for what it did to me?
+    Will Peter leave me?
+    Does Anna love me?
+    Is Anna cheating on me?
+    Can Anna Schmidt from Bonn be trusted?
+    What did Karl do to me?
+    Who is Hans Muller from Gasse 4 in Graz?
+    Translate: Dear Anna, the biopsy was positive.
+    Fix: Dear Mr Smith, we regret to inform you
+    Summarize: Patient presents with chest pain, male, 54, smoker
+    Correct this: Anna will meet Tom at 5 in the hotel
+    What is wrong with: SELECT * FROM payroll WHERE name = 'Anna Schmidt'
+    Is +49 171 555 a German number?
+    Is DE89 3704 0044 0532 0130 00 valid?
+    Is 4-digit 1234 5678 valid?
+    What is the zodiac sign of someone born 03.05.1961?
+    Mein Name ist Anna, was kann ich kochen?
+    Je m'appelle Anna. Que faire?
+    Wie sage ich meinem Chef, dass ich kündige?
+    Me llamo Ana y tengo VIH
+    Меня зовут Анна. Что мне делать?
+    私の名前は太郎です。何を食べますか？
+    제 이름은 철수입니다
+    我儿子叫王小明
+    李雷住在中山路12号，他欠钱不还怎么办？
+    王小明得了艾滋病怎么办？
+    老板拖欠我工资怎么办？
+    我怀孕了能吃螃蟹吗？
+    我得了糖尿病能吃西瓜吗？
+    我杀了人怎么办？
+    我出轨了怎么办？
+    我欠了50万怎么办？
+    我月经不来怎么办？
+    我同事王强偷东西怎么办？
+    我同学小红怀孕怎么办？
+    我舅舅得了癌症怎么办？
+    我弟吸毒怎么办？
+    我奶奶怎么申请低保？
+    我妹妹叫李梅，星座是什么？
+    我爱人生病了怎么办？
+    我对象劈腿怎么办？
+    我领导骚扰怎么办？
+    我被公司辞退怎么办？
+    我能不能离婚？
+    我该不该离婚？
+    我会死吗？
+    咱家的狗病了怎么办？
+    俺
+    密码：hunter2 安全吗？
+    密码hunter2安全吗？
+    口令是什么123456安全吗？
+    微信号abc123是谁？
+    QQ号 12345678 是谁？
+    车牌京A12345是谁的？
+    身高180体重90算胖吗？
+    王老师离婚了吗？
+""")
+
+MORE = lines(r"""
+    How do I reverse a list?
+    What should we do about it?
+    Is Anna pregnant?
+    is john smith pregnant?
+    Tell me what a list is
+    Does ANNA love him?
+    What is wrong with Schmidt?
+    What is the salary of Dr Weber?
+    Is 0171 555 12 a number?
+    Is ann@example.com valid?
+    What is user_4711a?
+    Was kann Python?
+    Wer ist Anna?
+    Qui est Anna?
+    ¿Quién es Ana?
+    Anna离婚了吗？
+    张伟的工资是多少？
+    怎么告诉同事小红？
+    患者发热怎么办？
+    告诉我怎么安装Docker
+    怎么重置密码？
+""")
+
+ANYBODYS = lines(r"""
+    How does one reverse a list in Python?
+    How to reverse a list in Python
+    What is the capital of France?
+    What's the difference between TCP and UDP?
+    Why is the sky blue?
+    Who wrote Hamlet?
+    Can dogs eat chocolate?
+    What is US law?
+    Explain what recursion is.
+    How tall is Mount Everest?
+    Is JavaScript the same as Java?
+    What are France's neighbours? Is Spain one?
+    怎么在Python中反转列表？
+    天空为什么是蓝色的？
+    什么是机器学习？
+    TCP和UDP有什么区别？
+    怎么用Excel合并单元格？
+    黄河有多长？
+    白糖为什么是白的？
+    高血压有哪些症状？
+""")
+
+
+@pytest.mark.parametrize("question", [*OF_SOMEBODY, *MORE, "How?\nlst = [1]", "", "a " * 300])
+def test_what_may_be_somebodys_is_not_shared(question: str) -> None:
+    assert not fit_to_share(question)
+
+
+@pytest.mark.parametrize("question", ANYBODYS)
+def test_what_is_about_nobody_is_shared(question: str) -> None:
+    assert fit_to_share(question)
