@@ -15,7 +15,7 @@ names, code, quoted text, scope, format and the wish for a language all have to 
    question for yes or no: "can you not smoke" isn't "can't you smoke".
 4. *Contractions* are written out. British spelling is American.
 5. *Articles*: "the" and "a" are different. None may stand for either where a question in haste has
-   none at all ("how to sort list", "what is capital of France"), and before names.
+   none at all ("how to sort list", "what is capital of France"), but not before names.
 6. *One or several* are different (hives are an illness, a hive isn't), but for lists, strings and
    the like in a question about one programming language.
 7. *The s of the third person* is no difference. Every other form of a verb is.
@@ -294,9 +294,9 @@ def _same_articles(a: Sentence, pairs: Sequence[tuple[Word, Word]]) -> bool:
         return True
     hasty = any(not any(word.article for word in side) for side in zip(*pairs, strict=True))
     linked = any(one.text in ("of", "between") for one, _ in pairs)
-    return (hasty and (a.head.startswith("how_to") or linked)) or all(
-        one.text.startswith(EXACT) for one, _ in unequal
-    )
+    # "The Amazon" is a river, and "a Mustang" isn't "Mustang".
+    named = any(one.text.startswith(EXACT) for one, _ in unequal)
+    return hasty and not named and (a.head.startswith("how_to") or linked)
 
 
 # "few" and "a few" are different, and so are Python and a python.

@@ -34,7 +34,8 @@ from llm.same_question_en_words import (
 _SIGNS = (",", ":", ";", "-", "–", "—")
 
 
-_FRONTED = listed("in on at for with without during under using between after before if when while")
+# Not "with", "for" and the like: "with a saw, who saw the man" isn't "who saw the man with a saw".
+_FRONTED = listed("in on during without before after if when while")
 
 
 def unframed(words: list[str], about_words: bool) -> tuple[list[str], bool]:
@@ -117,7 +118,8 @@ def head_of(words: list[str]) -> tuple[str, list[str]]:
                 return words[0], words[1:]
             if who and set(rest) & PERSONAL:
                 return f"how_to_{who}", rest
-            if who and rest[0] in BEFALLS:
+            sought = rest[0] in ("get", "become") and opening == ("how", "do", "i")
+            if who and rest[0] in BEFALLS and not sought:
                 return f"how_to_{who}", rest
             if who == "you" and (len(rest) == 1 or rest[0] in OF_YOU):
                 return "how_to_you", rest
@@ -220,8 +222,8 @@ def reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, lis
     means = len(words) > 1 and words[-1] in ("mean", "means")
     if head == "what" and not auxiliary and means:
         # an abbreviation; "what does life mean" isn't "what is the meaning of life"
-        name = words[0].removeprefix(EXACT)
-        if len(words) != 2 or not (name.isupper() or name in CASELESS):
+        name, *number = (word.removeprefix(EXACT) for word in words[:-1])
+        if not (name.isupper() or name in CASELESS) or not all(map(str.isdecimal, number)):
             return head, auxiliary, words
         return "what", "be", ["the", "meaning", "of", *words[:-1]]
     if head in ("what", "who") and auxiliary in ("be", "was") and "'s" in words:

@@ -121,12 +121,21 @@ def spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
                 words += _cased(token, first=not before or before == ":").split()
     if about_words:
         return words
-    if not {word.lower() for word, _ in tokens} & ABOUT_LETTERS:
+    if not {word.lower() for word, _ in tokens} & ABOUT_LETTERS and not _to_be_written(words):
         replaced = [_synonym(word) for word in words]
         # "is it color or colour": where both stand, their difference is the question
         if len(set(replaced)) == len(set(words)):
             words = _numbers(replaced)
     return _phrased(words)
+
+
+def _to_be_written(words: list[str]) -> bool:
+    """Whether "how do I write color" is asked, not "how do I write a loop"."""
+    return any(
+        word in ("write", "writes", "written", "writing", "type")
+        and after not in ("a", "an", "the")
+        for word, after in zip(words, [*words[1:], ""], strict=True)
+    )
 
 
 def _synonym(word: str) -> str:

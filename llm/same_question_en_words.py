@@ -255,6 +255,13 @@ SUPERLATIVE_WAYS = tuple(
     for which in ("best", "easiest", "fastest", "quickest", "simplest", "safest", "cheapest")
 )
 
+GIVEN = _phrases("""
+    tell me
+    give me
+    name
+    state
+""")
+
 # At a sentence's start a capital of theirs says nothing. "Rust: how …" isn't "rust: how …".
 STARTING = (
     QUESTION_WORDS
@@ -262,6 +269,7 @@ STARTING = (
     | WISHED
     | {word for phrase in (*OPENINGS, *ASKING, *WISHES, *CLOSINGS) for word in phrase}
     | CONTRACTIONS.keys()
+    | {given[0] for given in GIVEN}
     | listed(
         "a an the this that these those it he she we they you there if when while in on at for with "
         "without during under using between after before of to from by as and or but is not no all "
@@ -411,6 +419,9 @@ SYNONYMS = _table("""
     yogurt: yoghurt
     doughnut: donut
     vs: versus
+    colors: colours
+    approximately: approx
+    percent: pct
     javascript: js
     postgresql: postgres
     kubernetes: k8s
@@ -467,7 +478,7 @@ ABOUT_WORDS = listed("""
 
 # Where one of these stands, a question may be about letters, so that spelling counts.
 ABOUT_LETTERS = ABOUT_WORDS | listed("""
-    write writes writing written correct character characters string strings length reverse
+    correct character characters string strings length reverse
     reversed hash english british american americans britain roman numeral numerals digit digits
     code encode encoding encoded property tag attribute keyword
 """)
@@ -509,12 +520,6 @@ MEASURES = {
     "big": "size",
     "large": "size",
 }
-GIVEN = _phrases("""
-    tell me
-    give me
-    name
-    state
-""")
 
 AGENTS = {
     "painted": "painted",

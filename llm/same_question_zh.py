@@ -9,7 +9,7 @@ where the segmenter cut. The rules:
    asking such as 写一, 列出, 翻译 (not in 能不能吃).
 2. *How* (怎么, 怎样, 如何, 咋; 该, 要 before it and 才, 才能, 去 after it) and *why* (为什么, 为何, 为啥) are
    one word each, and their place in the sentence is free where there is no other question word:
-   天空为什么是蓝色的, 为什么天空是蓝色的. "怎么把锈去掉" is "锈怎么去掉". 怎么 before 不, 没, 会, 还, 这么 is no "how" and stays.
+   天空为什么是蓝色的, 为什么天空是蓝色的; not so beside a verb that takes a clause (说, 知道, 让). "怎么把锈去掉" is "锈怎么去掉". 怎么 before 不, 没, 会, 还, 这么 is no "how" and stays.
 3. "什么是X" is "X是什么". "X是什么意思" isn't.
 4. *Yes or no*: 能不能X is 能X吗, 可不可以 is 可以…吗, 是否X is X吗. 能 and 可以 are different.
 5. 的 goes before words such as 区别 and 方法 (他什么时候来的 keeps its own: that is past). Particles of tone (呢, 啊) go.
@@ -36,6 +36,7 @@ from llm.same_question_zh_words import (
     AFTER_DE,
     APPROXIMATE,
     ASKING,
+    CLAUSE_VERBS,
     DIGITS,
     GREETING,
     HOW,
@@ -239,12 +240,18 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
         return "what_is", words[:-2]
     place = words.index(asking[0])
     after = words[place + 1] if place + 1 < len(words) else ""
+    # 他为什么说狗死了 isn't 他说狗为什么死了: beside a verb that takes a clause its place counts
+    free = place <= 3 and not set(words) & CLAUSE_VERBS
     if words[place] in WHY:
+        if not free:
+            return "", [*words[:place], "为什么", *words[place + 1 :]]
         return "why", [*words[:place], *words[place + 1 :]]
     if words[place] in HOW and after and after not in NOT_HOW and after[0] not in "不没":
         colloquial = words[place] in ("怎么", "咋")
         if colloquial and (words[-1] == "了" or (place == 0 and set(words) & NOT_HOW)):
             return "", words  # 怎么手机没声音了: that asks why
+        if not free:
+            return "", [*words[:place], "如何", *words[place + 1 :]]
         start = place - 1 if place and words[place - 1] in HOW_BEFORE else place
         rest = words[place + 1 :]
         for only in HOW_AFTER:

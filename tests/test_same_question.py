@@ -428,6 +428,17 @@ REFUSED = {
         Docker里怎么访问主机？ | 怎么访问Docker里主机？
         主机怎么访问Docker里的服务？ | Docker里主机怎么访问的服务？
     """,
+    "places": r"""
+        他为什么说狗死了？ | 他说狗为什么死了？
+        他怎么知道我做饭？ | 他知道我怎么做饭？
+        医生说为什么不能喝酒？ | 为什么医生说不能喝酒？
+        老板为什么让员工加班？ | 老板让员工为什么加班？
+        What is the Amazon? | What is Amazon?
+        What is a Mustang? | What is Mustang?
+        Who is founder of the Amazon? | Who is the founder of Amazon?
+        With a saw, who killed the man? | Who killed the man with a saw?
+        How do I write color? | How do I write colour?
+    """,
 }
 
 SAME_ENGLISH = pairs("""
