@@ -16,8 +16,7 @@ names, code, quoted text, scope, format and the wish for a language all have to 
 4. *Contractions* are written out. British spelling is American.
 5. *Articles*: "the" and "a" are different. None may stand for either where a question in haste has
    none at all ("how to sort list", "what is capital of France"), but not before names.
-6. *One or several* are different (hives are an illness, a hive isn't), but for lists, strings and
-   the like in a question about one programming language.
+6. *One or several* are different: hives are an illness, and merging lists isn't merging a list.
 7. *The s of the third person* is no difference. Every other form of a verb is.
 8. *Capitals* count, except at the start of a sentence and in names that mean nothing else in
    small letters. A capitalised word is compared as it is written.
@@ -56,8 +55,6 @@ from llm.same_question_en_words import (
     FOREIGN,
     IRREGULAR,
     KEEPS_S,
-    OF_LANGUAGE,
-    SELECTIVE,
     listed,
 )
 
@@ -242,7 +239,6 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
     if a.style and b.style and a.style != b.style:
         return False
     said = {word.text for word in (*a.words, *b.words)}
-    loose = bool(a.within) and bool(a.head) and a.head != "which" and not said & SELECTIVE
     pairs = list(zip(a.words, b.words, strict=True))
     if a.supported != b.supported:
         # "What drugs cause" and "what do drugs cause"
@@ -257,25 +253,20 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
             if verb and both[0].text == both[1].text and not (both[0].article or both[1].article):
                 del pairs[place]
                 break
-    if not all(_same_word(one, other, loose, bool(a.within)) for one, other in pairs):
+    if not all(_same_word(one, other) for one, other in pairs):
         return False
     if not _same_articles(a, pairs):
         return False
     return all(
-        len(one) == len(other)
-        and all(_same_word(x, y, False, True) for x, y in zip(one, other, strict=True))
+        len(one) == len(other) and all(_same_word(x, y) for x, y in zip(one, other, strict=True))
         for one, other in zip(a.pair, b.pair, strict=True)
     )
 
 
-def _same_word(one: Word, other: Word, loose: bool, bare: bool) -> bool:
-    if one.text != other.text:
+def _same_word(one: Word, other: Word) -> bool:
+    if one.text != other.text or one.several != other.several:
         return False
     articles = {one.article, other.article}
-    if one.several != other.several:
-        single = other if one.several else one
-        loose = loose and one.text in OF_LANGUAGE
-        return loose and "the" not in articles and (single.article == "a" or bare)
     return articles != {"a", "the"} and (len(articles) == 1 or one.text not in _ARTICLE_COUNTS)
 
 

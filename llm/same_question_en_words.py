@@ -483,16 +483,6 @@ ABOUT_LETTERS = ABOUT_WORDS | listed("""
     code encode encoding encoded property tag attribute keyword
 """)
 
-# Where one of these stands, one thing isn't several.
-SELECTIVE = listed("""
-    good better best nice great popular famous common typical main top major important example
-    examples way ways reason reasons step steps tip tips type types kind kinds option options idea
-    ideas alternative alternatives advantage advantages benefit benefits name names first
-    last only next same each every all both most least many much some any another other few
-    several book books movie movies song songs recommend suggest give cost price count number
-    average total per largest biggest smallest highest longest oldest
-""")
-
 QUANTIFIERS = listed(
     "all every each any some both many most few only always never either neither no nobody "
     "everybody everyone everything nothing even just also"
@@ -591,8 +581,7 @@ DONE = {
     "handled": "handle",
 }
 
-# "A Python list" is "a list in Python"; "a Python compiler" isn't "a compiler in Python". In such a
-# question one of them and several are alike too.
+# "A Python list" is "a list in Python"; "a Python compiler" isn't "a compiler in Python".
 OF_LANGUAGE = listed(
     "list lists dict dicts dictionary dictionaries array arrays string strings tuple tuples loop "
     "loops decorator decorators generator generators iterator iterators lambda lambdas closure "

@@ -439,12 +439,17 @@ REFUSED = {
         With a saw, who killed the man? | Who killed the man with a saw?
         How do I write color? | How do I write colour?
     """,
+    "one_or_several_in_code": r"""
+        How do I merge lists in Python? | How do I merge a list in Python?
+        How do I compare strings in Java? | How do I compare a string in Java?
+        How do I reverse a list in Python? | In Python, how can I reverse lists?
+    """,
 }
 
 SAME_ENGLISH = pairs("""
     How do I reverse a list in Python? | How can I reverse a Python list?
     How do I reverse a list in Python? | how to reverse a list in python
-    How do I reverse a list in Python? | In Python, how can I reverse lists?
+    How do I reverse a list in Python? | In Python, how can I reverse a list?
     How do I reverse a list in Python? | Hi! Could you please tell me how to reverse a list in Python? Thanks!
     How do I declare a constant in Rust? | How is a constant declared in Rust?
     What is the capital of France? | What's France's capital?
