@@ -20,15 +20,17 @@ names, code, quoted text, scope, format and the wish for a language all have to 
 7. *The s of the third person* is no difference. Every other form of a verb is.
 8. *Capitals* count, except at the start of a sentence and in names that mean nothing else in
    small letters. A capitalised word is compared as it is written.
-9. *Numbers* as words are digits where no other number stands beside them. Anything with a digit or a sign in it is compared exactly.
+9. *Numbers* as words are digits where no other number stands beside them. Anything with a digit
+   or a sign in it is compared exactly.
 10. *Spellings* of a word are a closed list; no two words are the same.
-11. In a question *about words* (mean, spell, synonym, translate, …) 6, 7, 9 and 10 don't count.
+11. In a question *about words* (mean, spell, synonym, translate, a language's name, …) 7, 9 and 10 don't
+    count; 9 and 10 neither in one that may be about letters (string, length, British, …).
 12. *Order* counts, but: "difference between A and B" is "between B and A"; "in winter, how …" is
     "how … in winter"; the one programming language of a question may stand before its noun
     ("a Python list", but not "a Python compiler") or after it ("a list in Python"); "by whom was X painted" is "who painted X".
 13. "Explain X" is "what is X", and so is "name the X" "what is the X", but they aren't each other;
     "how tall is X" is "what is the height of X", "France's capital" the capital of France.
-14. Punctuation counts, except the mark at the end of what is a question anyway.
+14. Punctuation counts, except one `.` or `?` right after the last word of a question.
 """
 
 from __future__ import annotations
