@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from llm.cache_ttl import CacheTtl
-from llm.cacheable import fit_to_share
+from llm.shareable import fit_to_share
 from llm.types import GenerationRequest, SamplingParams
 
 if TYPE_CHECKING:

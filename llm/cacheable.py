@@ -280,7 +280,7 @@ _PERSONAL = re.compile(
                     "might",
                 )
             )
-            + r"(?<![\w.'-])i(?![\w'.(-])",
+            + r"(?<![\w.'+-])i(?![\w'.(\[+=<>-]| [=<>+*/%-])",
             r"(?<!\w)why\s+(?:do|did|can't|don't|should|would|must)\s+i(?!\w)",
             r"(?<!how )(?<!\w)(?:can|could|should|may|might|must|would|do)\s+i\s+(?:be|get|sue|divorce|marry"
             r"|die|tell|leave|quit|trust|love|hear|bleed|look|still|ever|really|deserve)(?!\w)",

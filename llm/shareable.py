@@ -23,6 +23,10 @@ _PRIVATE_SIGNS = re.compile(
     # a password, an id
     r"|(?<![\w])(?=\w*[A-Za-z])(?=\w*\d)(?!(?:python|sha|base|utf|http|oauth|log|ipv|mp|es|h)\d)\w{6,}"
 )
+_ANYBODY = re.compile(
+    r"\Ahow\s+(?:do|can|could|should|would)\s+i\s+(?!know|tell|look)", re.IGNORECASE
+)
+"""This "I" is anybody who wants to do it."""
 _PERSONS = listed("""
     i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves
     he she him her his hers himself herself he's she's im ive
@@ -92,7 +96,7 @@ def fit_to_share(text: str) -> bool:
 
     Thread-safety: may be called from any thread.
     """
-    text = text.strip()
+    text = _ANYBODY.sub("how to ", text.strip())
     if not text or len(text) > MAX_CHARS or _OTHER_SCRIPT.search(text):
         return False
     if _PRIVATE_SIGNS.search(text):

@@ -107,7 +107,7 @@ OF_SOMEBODY = lines(r"""
 """)
 
 MORE = lines(r"""
-    How do I reverse a list?
+    How do I reverse my list?
     What should we do about it?
     Is Anna pregnant?
     is john smith pregnant?
@@ -162,3 +162,10 @@ def test_what_may_be_somebodys_is_not_shared(question: str) -> None:
 @pytest.mark.parametrize("question", ANYBODYS)
 def test_what_is_about_nobody_is_shared(question: str) -> None:
     assert fit_to_share(question)
+
+
+def test_how_anybody_does_it_may_be_shared() -> None:
+    assert fit_to_share("How do I reverse a list in Python?")
+    assert not fit_to_share("How do I know what is wrong?")
+    assert not fit_to_share("How do I reverse my list in Python?")
+    assert not fit_to_share("How do I stop when I drink?")
