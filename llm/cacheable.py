@@ -164,10 +164,10 @@ _NOW = re.compile(
             ),
             _YEAR,
             # Who holds an office or a record, whether something is up, and what the clock says.
-            r"(?<!\w)who(?:'s|\s+is|\s+are)\s[^.?!]*?(?:president|minister|chancellor|king|queen|pope"
+            r"(?<!\w)who(?:'s|\s+is|\s+are)\s[^.?!]{0,80}?(?:president|minister|chancellor|king|queen|pope"
             r"|chief\s+executive|chairman|champions?|mayor|governor|head\s+of|leader|coach|owner)(?!\w)",
             r"(?<!\w)who\s+(?:leads|governs|rules|runs|owns|holds|heads|plays|coaches|chairs)(?!\w)",
-            r"(?<!\w)is\s[^.?!]*\s(?:down|up|alive|dead|open|closed|online|offline)\s*(?:[?.!]|\Z)",
+            r"(?<!\w)is\s[^.?!]{0,80}\s(?:down|up|alive|dead|open|closed|online|offline)\s*(?:[?.!]|\Z)",
             r"(?<!\w)(?:what|which)\s+(?:day|date|month|year|time|season|week)\s+(?:is\s+it|are\s+we)",
             r"(?<!\w)what(?:'s|\s+is)\s+the\s+(?:day|date|month|year|time)\s*(?:[?.!]|\Z)",
             r"(?<!\w)how\s+(?:hot|cold|warm|humid|windy|dark)\s+is\s+it(?!\w)",
@@ -176,11 +176,11 @@ _NOW = re.compile(
             r"(?<!\w)how\s+(?:many\s+(?:days|weeks|hours|months)|long)\s+(?:till|to|until)(?!\w)",
             r"(?<!\w)which\s+\w+\s+is\s+(?:stable|supported|best)|(?<!\w)trading\s+at(?!\w)",
             r"(?<!\w)how\s+many\s+people\s+live|(?<!\w)how\s+much\s+is\s+(?!\d|\w+\s+(?:plus|minus|times))",
-            r"(?<!\w)what\s+does\s[^.?!]*\scost(?!\w)|(?<!\w)in\s+(?:dollars|euros|pounds|yen|usd|eur)(?!\w)",
-            rf"谁是[^,。?]*{_OFFICE}|{_OFFICE}(?:是|叫)(?:谁|什么|啥|哪)",
+            r"(?<!\w)what\s+does\s[^.?!]{0,80}\scost(?!\w)|(?<!\w)in\s+(?:dollars|euros|pounds|yen|usd|eur)(?!\w)",
+            rf"谁是[^,。?]{{0,20}}{_OFFICE}|{_OFFICE}(?:是|叫)(?:谁|什么|啥|哪)",
             r"(?:挂|崩|宕机|死|去世|离世|倒闭)了[吗没]|还活着|宕机|几度|今儿|[冷热]吗|最贵|最便宜|最火|下一?[班场届次]",
             r"一(?:克|瓶|斤|吨|桶|箱|盎司|公斤)多少(?:钱|块|元)?\s*(?:[?？]|\Z)|是?哪天|几号|什么日子|几块",
-            r"[离距][^,。?]*还有|[首末]班",
+            r"[离距][^,。?]{0,20}还有|[首末]班",
         )
     ),
     re.IGNORECASE,
@@ -286,14 +286,14 @@ _PERSONAL = re.compile(
             r"|die|tell|leave|quit|trust|love|hear|bleed|look|still|ever|really|deserve)(?!\w)",
             r"(?<!tell )(?<!give )(?<!show )(?<!help )(?<!teach )(?<!let )(?<!explain to )"
             r"(?<![\w-])me(?![\w-])",
-            r"(?<![\w-])(?:patient|pregnant|diagnosed|biopsy)\b(?=[^.?!]*\b(?:presents|born|year\s+old"
-            r"|years\s+old|male|female|named|called|was|i)\b)|(?<!\w)is\s[^.?!]*\spregnant(?!\w)",
+            r"(?<![\w-])(?:patient|pregnant|diagnosed|biopsy)\b(?=[^.?!]{0,80}\b(?:presents|born|year\s+old"
+            r"|years\s+old|male|female|named|called|was|i)\b)|(?<!\w)is\s[^.?!]{0,80}\spregnant(?!\w)",
             r"(?<!\w)patient\s+(?-i:[A-Z])|(?<!\w)dear\s+(?-i:[A-Z])|year\s+old\s+(?:man|woman|male|female)",
             r"\A\W*(?:translate|fix|summari[sz]e|correct|proofread|check|improve)(?:\s+this)?\s*:",
-            r"(?<!\w)(?:pin|code|passphrase|passcode|pw|key)\b[^.?!]*\b(?:is|:)\s*\S*\d",
-            r"(?<!\w)is\s+\S*\d\S*\s+(?:a\s+)?(?:safe|good|secure|strong|weak)(?!\w)|passphrase",
-            r"(?<!\w)is\s+\S+\s+(?:a\s+)?(?:safe|good|secure|strong)\s+(?:pw|pin|passcode)(?!\w)",
-            r"(?<!\w)how\s+(?:strong|secure)\s+is\s+\S*\d",
+            r"(?<!\w)(?:pin|code|passphrase|passcode|pw|key)\b[^.?!]{0,80}\b(?:is|:)\s*\S{0,40}\d",
+            r"(?<!\w)is\s+\S{0,40}\d\S{0,40}\s+(?:a\s+)?(?:safe|good|secure|strong|weak)(?!\w)|passphrase",
+            r"(?<!\w)is\s+\S{1,40}\s+(?:a\s+)?(?:safe|good|secure|strong)\s+(?:pw|pin|passcode)(?!\w)",
+            r"(?<!\w)how\s+(?:strong|secure)\s+is\s+\S{0,40}\d",
             r"(?<![帮给诉教请])我(?!(?:该|应该|要|可以|能)?(?:怎么|如何|怎样)(?!办))|咱|住在",
             r"(?:密码|口令|微信号|QQ号|车牌|账号|帐号)[^,，。]{0,6}[A-Za-z0-9]{4,}|身高\d|体重\d",
             # E-mail. One character before the sign will do; a run of them is looked through anew
