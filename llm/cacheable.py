@@ -168,6 +168,7 @@ _NOW = re.compile(
             r"|chief\s+executive|chairman|champions?|mayor|governor|head\s+of|leader|coach|owner)(?!\w)",
             r"(?<!\w)who\s+(?:leads|governs|rules|runs|owns|holds|heads|plays|coaches|chairs)(?!\w)",
             r"(?<!\w)is\s[^.?!]{0,80}\s(?:down|up|alive|dead|open|closed|online|offline)\s*(?:[?.!]|\Z)",
+            r"(?<!\w)(?:is|are)\s[^.?!]{0,80}\s(?:open|closed)\s+(?:on|at|until|till|in)(?!\w)",
             r"(?<!\w)(?:what|which)\s+(?:day|date|month|year|time|season|week)\s+(?:is\s+it|are\s+we)",
             r"(?<!\w)what(?:'s|\s+is)\s+the\s+(?:day|date|month|year|time)\s*(?:[?.!]|\Z)",
             r"(?<!\w)how\s+(?:hot|cold|warm|humid|windy|dark)\s+is\s+it(?!\w)",

@@ -19,6 +19,7 @@ _OTHER_SCRIPT = re.compile(r"[^\W\d_a-zA-Z\u3400-\u4dbf\u4e00-\u9fff]")
 _WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _PRIVATE_SIGNS = re.compile(
     r"\d(?:[\s().-]*\d){4,}"  # phone, card, account, a date of birth
+    r"|(?i:\b(?:code|key|number|card|room|flat|street)\s+\d)"
     r"|[@\n\r]|://|www\.|\\|~/|[\"“][^\"”]*\d"
     # a password, an id
     r"|(?<![\w])(?=\w*[A-Za-z])(?=\w*\d)(?!(?:python|sha|base|utf|http|oauth|log|ipv|mp|es|h)\d)\w{6,}"
@@ -48,7 +49,8 @@ _SURNAMES = (
 )
 _CHINESE_NAME = re.compile(
     rf"(?:^|[，。？！、：；,.?!:;\s和与跟是给把被])[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}"
-    "(?=的|得|患|住|欠|偷|离婚|结婚|出轨|怀孕|是不是|今年|生病|死|吸毒|该|能不能|会不会|在|有没有|喜欢|爱|打)"
+    "(?=的|得|患|住|欠|偷|离婚|结婚|出轨|怀孕|是不是|今年|生病|死|吸毒|该|能不能|会不会|在|有没有|喜欢|爱|打|是谁|为什么|怎么)"
+    rf"|[小老阿][{_SURNAMES}]"
 )
 
 # What a capital may stand for. Nobody who isn't publicly known is in it, and no given name alone.

@@ -157,6 +157,7 @@ PERSONAL = lines("""
 """)
 
 OF_THE_DAY = lines(r"""
+    Is the Louvre open on Monday?
     What day is it?
     Who is president of France?
     Who leads Germany?

@@ -128,6 +128,12 @@ MORE = lines(r"""
     患者发热怎么办？
     告诉我怎么安装Docker
     怎么重置密码？
+    小王离婚了吗？
+    赵敏为什么哭？
+    刘强东是谁？
+    Is the code 8812 safe?
+    Does Peter have HIV?
+    Come si cucina il riso?
 """)
 
 ANYBODYS = lines(r"""
@@ -149,7 +155,8 @@ ANYBODYS = lines(r"""
     TCP和UDP有什么区别？
     怎么用Excel合并单元格？
     黄河有多长？
-    白糖为什么是白的？
+    老虎有多重？
+    小麦有多高？
     高血压有哪些症状？
 """)
 
