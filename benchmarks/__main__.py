@@ -173,7 +173,7 @@ def run_vllm(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
 
 
 def run_cache(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
-    figures = measure_cache(*sizes.cache)
+    figures = measure_cache(browser, *sizes.cache)
     return [cache_section(figures)], [figures]
 
 

@@ -50,7 +50,7 @@ def receipt_line(turn: Turn, before: Turn | None = None) -> str:
 
 def _from_cache(turn: Turn, cached: FromCache) -> list[str]:
     """Where it was taken from, and how old it was when it was given."""
-    told = say(f"receipt-cached-{cached.kind}", question=literal(_short(cached.question)))
+    told = say(f"receipt-cached-{cached.kind}", question=_short(cached.question))
     return [told, age(turn.created_s - cached.created_s if turn.created_s else 0.0)]
 
 

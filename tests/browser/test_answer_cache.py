@@ -104,7 +104,7 @@ def test_the_page_shows_what_is_kept_and_empties_it(
     expect(main).to_contain_text("<b>What</b> is *this* $x$?")
     expect(main).to_contain_text("given once")
     expect(main.get_by_test_id("stMetricValue").first).to_have_text("25%")
-    expect(main).to_contain_text("Not cached:")
+    expect(main).to_contain_text("Never cached:")
     page.screenshot(path=artifacts / "cache-page.png", full_page=True)
     with page.expect_download() as told:
         page.get_by_role("button", name="Decision log").click()
