@@ -556,6 +556,7 @@ def test_the_page_speaks_chinese_to_a_chinese_browser_and_can_be_switched(
     # Icons are drawn by ligatures of these names.
     icons = {
         "forum",
+        "bolt",
         "tune",
         "keyboard",
         "double",
