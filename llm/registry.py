@@ -295,6 +295,9 @@ class JobRegistry:
                     # Who had an answer goes to the back of the line; the sort is stable.
                     line.waiting.sort(key=lambda other: other.person == job.person)
                 elif job in line.waiting:
+                    order = self._order(line)
+                    for behind in order[order.index(job) + 1 :]:
+                        line.told.pop(behind, None)  # their wait is another now
                     line.waiting.remove(job)
                 self._drop_if_empty(line)
         if ran:

@@ -18,9 +18,9 @@ from llm.errors import (
     ModelNotFoundError,
     NoChatTemplateError,
     NotAModelError,
-    OutOfMemoryError,
     Reason,
     RemoteCodeError,
+    WeightsTooLargeError,
 )
 from llm.local_backend import LocalBackend, LocalOptions
 from llm.local_errors import generate_error, load_error
@@ -175,8 +175,8 @@ class LocalEntryNotFoundError(FileNotFoundError):
         (OSError("x/y is not a local folder and is not a valid model identifier"), ModelNotFoundError),
         (ImportError("Using `bitsandbytes` requires: pip install -U bitsandbytes"), MissingPackageError),
         (ModuleNotFoundError("No module named 'einops'", name="einops"), MissingPackageError),
-        (torch.OutOfMemoryError("CUDA out of memory"), OutOfMemoryError),
-        (ValueError("Some modules are dispatched on the CPU or the disk."), OutOfMemoryError),
+        (torch.OutOfMemoryError("CUDA out of memory"), WeightsTooLargeError),
+        (ValueError("Some modules are dispatched on the CPU or the disk."), WeightsTooLargeError),
         (NotImplementedError("odd"), ModelError),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from llm.errors import ShuttingDownError
+from llm.errors import Reason, ShuttingDownError
 from llm.local_backend import LocalBackend
 from llm.types import CancelToken, Delta, Finish, Notice
 from tests.local_answers import TIMEOUT_S, Gate, ask, begun, generating, model_of, read
@@ -22,7 +22,7 @@ def test_cancelled_before_it_begins_is_one_abort(shared: LocalBackend) -> None:
     model_of(shared)
     cancel = CancelToken()
     cancel.cancel()
-    assert list(shared.stream(ask(), cancel)) == [Finish("abort")]
+    assert list(shared.stream(ask(), cancel)) == [Finish("abort", why=Reason("finish-not-begun"))]
 
 
 def test_cancelled_while_the_prompt_is_prepared_is_an_abort(
