@@ -45,12 +45,17 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     except CacheStoreError:
         st.warning(say("cache-in-trouble"), icon=":material/bolt:")
     else:
-        _draw_report(report(decisions))
-        _draw_near([each for each in decisions if each.kind == "near" and each.judged is None])
-        st.subheader(say("cache-entries"))
-        st.caption(say("cache-totals", entries=totals.entries, size=_size(totals.size)))
-        _draw_entries(entries)
-        _draw_clear(entries, decisions)
+        # A place for each part: what a part has lost doesn't move, and so double, what is below it.
+        with st.container():
+            _draw_report(report(decisions))
+        with st.container():
+            _draw_near([each for each in decisions if each.kind == "near" and each.judged is None])
+        with st.container():
+            st.subheader(say("cache-entries"))
+            st.caption(say("cache-totals", entries=totals.entries, size=_size(totals.size)))
+            _draw_entries(entries)
+        with st.container():
+            _draw_clear(entries, decisions)
     status = backend.status()
     if not status.settled:
         watch(backend, backend_status, st.empty())

@@ -184,22 +184,23 @@ def _draw_history(
     # Kept before they are drawn: a run may end anywhere.
     st.session_state.places = whose
     running = None
-    following = iter(enumerate(shown, first))
+    # What went is emptied before anything is drawn: two versions of a turn are never seen at once.
     with place:
-        for number in range(len(whose)):
-            if number not in used:
-                st.empty()
+        frames = [
+            st.container(key=f"turn-{turn_id}") if number in used else st.empty()
+            for number, turn_id in enumerate(whose)
+        ]
+    standing = (frame for number, frame in enumerate(frames) if number in used)
+    for index, (turn, frame) in enumerate(zip(shown, standing, strict=True), first):
+        alike = variants.get(turn.turn_id, ())
+        with frame:
+            draw_question(here, turn, alike)
+            if turn.state == "queued":
                 continue
-            index, turn = next(following)
-            alike = variants.get(turn.turn_id, ())
-            with st.container(key=f"turn-{turn.turn_id}"):
-                draw_question(here, turn, alike)
-                if turn.state == "queued":
-                    continue
-                before = turns[index - 1] if index else None
-                view, reasoning, status_place = draw_answer(here, turn, alike, before)
-                if turn.state == "running":
-                    running = (turn, view, reasoning, status_place)
+            before = turns[index - 1] if index else None
+            view, reasoning, status_place = draw_answer(here, turn, alike, before)
+            if turn.state == "running":
+                running = (turn, view, reasoning, status_place)
     return running
 
 
