@@ -1,4 +1,4 @@
-"""The pairs of questions are what they say they are: enough of each, unique, split by chance."""
+"""The pairs of questions are what they say they are: enough of each, unique, in two files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from benchmarks.cache.pairs import (
     Pair,
     lang_of,
     read_pairs,
-    split,
     write_pairs,
 )
 from llm.same_question import same_question
@@ -111,39 +110,35 @@ def test_the_two_files_share_no_pair_and_no_text(dev: list[Pair], held_out: list
     assert not texts[0] & texts[1]
 
 
-def test_chance_alone_put_each_pair_into_its_file(
-    pairs: list[Pair], dev: list[Pair], held_out: list[Pair]
-) -> None:
-    assert [pair.id for pair in pairs] == [f"q{at:04}" for at in range(1, len(pairs) + 1)]
-    placed = list(split(pairs))
-    assert dev == [pair for pair, out in placed if not out]
-    assert held_out == [pair for pair, out in placed if out]
+def test_pairs_are_numbered_in_the_order_of_writing(dev: list[Pair], held_out: list[Pair]) -> None:
+    numbers = [f"q{at:04}" for at in range(1, len(dev) + len(held_out) + 1)]
+    assert sorted(pair.id for pair in dev + held_out) == numbers
+    assert dev == sorted(dev, key=lambda pair: pair.id)
+    assert held_out == sorted(held_out, key=lambda pair: pair.id)
 
 
-def test_two_in_five_of_each_language_and_kind_are_held_out(
-    pairs: list[Pair], held_out: list[Pair]
-) -> None:
-    all_of = Counter((pair.lang, pair.kind) for pair in pairs)
-    out_of = Counter((pair.lang, pair.kind) for pair in held_out)
-    for stratum, count in all_of.items():
-        assert abs(out_of[stratum] - 0.4 * count) < 1.3, stratum
-    assert abs(len(held_out) / len(pairs) - 0.4) < 0.02
+def test_what_is_held_out_is_enough_by_itself(held_out: list[Pair]) -> None:
+    counts = Counter((pair.lang, pair.same) for pair in held_out)
+    for lang, different, same in (("en", 110, 70), ("zh", 80, 45), ("mixed", 30, 25)):
+        assert counts[lang, False] >= different
+        assert counts[lang, True] >= same
+    assert {pair.kind for pair in held_out} == {*DIFFERENT, *SAME}
 
 
-def test_added_pairs_move_none_that_were_there(tmp_path: Path) -> None:
-    dev, held_out = tmp_path / "dev", tmp_path / "held_out"
-    write_pairs(dev, ())
-    write_pairs(held_out, ())
+def test_added_pairs_go_to_the_end_of_the_file_that_was_named(tmp_path: Path) -> None:
+    files = dev, held_out = tmp_path / "dev", tmp_path / "held_out"
+    for path in files:
+        write_pairs(path, ())
 
     def new(numbers: range) -> list[str]:
         return [json.dumps({"kind": "number", "a": f"{n} + 1?", "b": f"{n} + 2?"}) for n in numbers]
 
-    assert add(new(range(100, 108)), dev, held_out) == 8
-    before = [read_pairs(path) for path in (dev, held_out)]
-    assert add(new(range(200, 217)), dev, held_out) == 17
-    after = [read_pairs(path) for path in (dev, held_out)]
-    assert [len(some) for some in after] == [15, 10]
-    assert [some[: len(old)] for some, old in zip(after, before, strict=True)] == before
+    assert add(new(range(100, 103)), held_out, files) == 3
+    assert add(new(range(200, 202)), dev, files) == 2
+    assert add(new(range(300, 301)), held_out, files) == 1
+    assert [pair.id for pair in read_pairs(dev)] == ["q0004", "q0005"]
+    assert [pair.id for pair in read_pairs(held_out)] == ["q0001", "q0002", "q0003", "q0006"]
+    assert read_pairs(held_out)[3].a == "300 + 1?"
 
 
 @pytest.mark.parametrize(
@@ -153,12 +148,12 @@ def test_added_pairs_move_none_that_were_there(tmp_path: Path) -> None:
 def test_a_pair_that_does_not_fit_is_refused_and_nothing_is_added(
     tmp_path: Path, kind: str, b: str, said: str
 ) -> None:
-    dev, held_out = tmp_path / "dev", tmp_path / "held_out"
-    write_pairs(dev, ())
-    write_pairs(held_out, ())
+    files = dev, held_out = tmp_path / "dev", tmp_path / "held_out"
+    for path in files:
+        write_pairs(path, ())
     fits = json.dumps({"kind": "number", "a": "1", "b": "2"})
     with pytest.raises(ValueError, match=said):
-        add([fits, json.dumps({"kind": kind, "a": "x", "b": b})], dev, held_out)
+        add([fits, json.dumps({"kind": kind, "a": "x", "b": b})], dev, files)
     assert read_pairs(dev) + read_pairs(held_out) == []
 
 

@@ -17,12 +17,11 @@ import sys
 
 from benchmarks.cache.judged_tables import shown, told
 from benchmarks.cache.judging import judge_pairs
-from benchmarks.cache.pairs import DEV, HELD_OUT, read_pairs
+from benchmarks.cache.pairs import FILES, read_pairs
 from llm.embedding import EmbeddingModel
 from llm.same_question import same_question
 from llm.settings import load_settings
 
-FILES = {"dev": DEV, "held_out": HELD_OUT}
 LIMIT_S = 600.0
 """For the embedding to be fetched and loaded."""
 

@@ -1,6 +1,6 @@
-"""Adds pairs to the set: numbers them, and lets chance say which of the two files each goes to.
+"""Adds pairs to one of the two files: numbers them after all that are there.
 
-python -m benchmarks.cache.add < new.jsonl    # lines of {"kind": …, "a": …, "b": …}
+python -m benchmarks.cache.add dev < new.jsonl    # lines of {"kind": …, "a": …, "b": …}
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.cache.pairs import (
-    DEV,
     DIFFERENT,
-    HELD_OUT,
+    FILES,
     SAME,
     Pair,
     lang_of,
     read_pairs,
-    split,
     write_pairs,
 )
 
 
-def add(lines: Iterable[str], dev: Path = DEV, held_out: Path = HELD_OUT) -> int:
-    """Add them after those that are there, none of which moves; says how many.
+def add(lines: Iterable[str], to: Path, files: Iterable[Path] = tuple(FILES.values())) -> int:
+    """Add them at the end of `to`, one of `files`; says how many.
 
     Raises:
-        ValueError: a kind that is none, or a text that is in the set already. Nothing is added.
+        ValueError: a kind that is none, or a text that is in a file already. Nothing is added.
     """
-    pairs = sorted(read_pairs(dev) + read_pairs(held_out), key=lambda pair: pair.id)
+    there = {path: read_pairs(path) for path in files}
+    pairs = [pair for some in there.values() for pair in some]
     known = {text for pair in pairs for text in (pair.a, pair.b)}
-    before = len(pairs)
+    added: list[Pair] = []
     for new in map(json.loads, filter(str.strip, lines)):
         kind, a, b = new["kind"], new["a"].strip(), new["b"].strip()
         if kind not in SAME + DIFFERENT:
@@ -40,15 +39,16 @@ def add(lines: Iterable[str], dev: Path = DEV, held_out: Path = HELD_OUT) -> int
             if text in known:
                 raise ValueError(f"This text is there already: {text}")
             known.add(text)
-        pairs.append(Pair(f"q{len(pairs) + 1:04}", lang_of(a, b), kind, a, b, kind in SAME))
-    placed = list(split(pairs))
-    write_pairs(dev, (pair for pair, out in placed if not out))
-    write_pairs(held_out, (pair for pair, out in placed if out))
-    return len(pairs) - before
+        number = len(pairs) + len(added) + 1
+        added.append(Pair(f"q{number:04}", lang_of(a, b), kind, a, b, kind in SAME))
+    write_pairs(to, there[to] + added)
+    return len(added)
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] not in ([name] for name in FILES):
+        sys.exit(f"Say which file they go to: {' or '.join(FILES)}.")
     try:
-        print(f"{add(sys.stdin)} pairs added.")
+        print(f"{add(sys.stdin, FILES[sys.argv[1]])} pairs added.")
     except ValueError as wrong:
         sys.exit(str(wrong))

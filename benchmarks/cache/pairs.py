@@ -1,12 +1,10 @@
-"""The pairs of questions: what a line of the files says, and which file a pair belongs in."""
+"""The pairs of questions: what a line of the files says."""
 
 from __future__ import annotations
 
 import json
-import random
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,6 +12,7 @@ from typing import Literal
 FOLDER = Path(__file__).parent
 DEV = FOLDER / "pairs.dev.jsonl"
 HELD_OUT = FOLDER / "pairs.held_out.jsonl"
+FILES = {"dev": DEV, "held_out": HELD_OUT}
 
 DIFFERENT = (
     "negation",
@@ -49,7 +48,6 @@ SAME = (
 
 Lang = Literal["en", "zh", "mixed"]
 LANGS: tuple[Lang, ...] = ("en", "zh", "mixed")
-SEED = 20261130
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _LATIN_WORD = re.compile(r"[A-Za-z\uff21-\uff3a\uff41-\uff5a]{2,}")
 
@@ -90,18 +88,3 @@ def lang_of(a: str, b: str) -> Lang:
     if not _CHINESE.search(both):
         return "en"
     return "mixed" if _LATIN_WORD.search(both) else "zh"
-
-
-def split(pairs: Iterable[Pair]) -> Iterator[tuple[Pair, bool]]:
-    """Each pair, and whether it is held out: by chance, two in five of each language and kind.
-
-    Chance is settled by a seed for every five pairs of a language and kind in the order of their
-    ids, so a pair stays where it is when others are added after it.
-    """
-    met: Counter[tuple[str, str]] = Counter()
-    for pair in pairs:
-        five, place = divmod(met[pair.lang, pair.kind], 5)
-        met[pair.lang, pair.kind] += 1
-        held_out = [True, True, False, False, False]
-        random.Random(f"{SEED} {pair.lang} {pair.kind} {five}").shuffle(held_out)
-        yield pair, held_out[place]
