@@ -26,6 +26,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from llm.errors import ModelError, Reason
 from llm.local_errors import load_error
+from llm.local_libraries import number_type
 
 if TYPE_CHECKING:
     from llm.embedding import Vectors
@@ -62,14 +63,15 @@ class LocalEmbedder:
             self._pooling = _pooling(folder, called)
             self._prefix = prefix or _prefix(folder)
             self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            self._model: Any = AutoModel.from_pretrained(
-                folder,
-                local_files_only=True,
-                use_safetensors=True,
-                dtype=torch.float32,
-                # The app's own attention is registered in the place of sdpa, for chat models.
-                attn_implementation="eager",
-            ).eval()
+            with number_type:
+                self._model: Any = AutoModel.from_pretrained(
+                    folder,
+                    local_files_only=True,
+                    use_safetensors=True,
+                    dtype=torch.float32,
+                    # The app's own attention is registered in the place of sdpa, for chat models.
+                    attn_implementation="eager",
+                ).eval()
             self._max_tokens = _max_tokens(folder, self._model.config)
             self._name = f"{called}@{_digest(folder, self._prefix, self._pooling)}"
         except Exception as error:
@@ -89,7 +91,7 @@ class LocalEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         try:
-            with self._lock, torch.inference_mode():
+            with self._lock, number_type, torch.inference_mode():
                 parts = [
                     self._embedded(texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)
                 ]

@@ -23,6 +23,7 @@ from llm.errors import (
 )
 from llm.local_attention import settle_attention
 from llm.local_errors import load_error
+from llm.local_libraries import number_type
 from llm.local_memory import forget_frames
 from llm.local_packed import pack_model
 from llm.local_ragged import register_attention
@@ -137,9 +138,10 @@ def _load(folder: Path, name: str, options: LocalOptions) -> LoadedModel:
         kwargs["attn_implementation"] = options.attn_implementation
     if options.quantization in ("8bit", "4bit"):
         kwargs["quantization_config"] = _bitsandbytes(options.quantization, kwargs["dtype"])
-    model, info = AutoModelForCausalLM.from_pretrained(
-        folder, trust_remote_code=trust, output_loading_info=True, **kwargs
-    )
+    with number_type:
+        model, info = AutoModelForCausalLM.from_pretrained(
+            folder, trust_remote_code=trust, output_loading_info=True, **kwargs
+        )
     # transformers would fill missing weights with random numbers and only warn.
     if info["missing_keys"] and getattr(model, "hf_quantizer", None) is None:
         raise NotAModelError(model=options.model, reason=Reason("reason-weights-missing"))
