@@ -13,11 +13,18 @@ _JS = """
 const NEAR_PX = 40;
 
 export default function ({ data }) {
+  const { pathname } = location;
   const scroller = document.querySelector('[data-testid="stMain"]');
   const content = document.querySelector('[data-testid="stMainBlockContainer"]');
   const reader = (window.__steadyReader ??= { following: true, asked: null });
   const fromEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
-  const toEnd = () => { if (reader.following) scroller.scrollTop = scroller.scrollHeight; };
+  let left = false;
+  // Streamlit leaves another page where this one was: at its end.
+  const leavePage = () => { if (!left) { left = true; scroller.scrollTop = 0; } };
+  const toEnd = () => {
+    if (location.pathname !== pathname) leavePage();
+    else if (reader.following) scroller.scrollTop = scroller.scrollHeight;
+  };
   const leave = () => { if (scroller.scrollTop > 0) reader.following = false; };
 
   // Who asks wants to see the answer.
@@ -64,6 +71,7 @@ export default function ({ data }) {
     growth.disconnect();
     for (const [name, listener] of Object.entries(listeners))
       scroller.removeEventListener(name, listener);
+    if (location.pathname !== pathname) leavePage();
   };
 }
 """

@@ -453,6 +453,22 @@ def test_what_is_offered_below_an_answer_is_in_sight_at_its_end(
     chat.close()
 
 
+def test_another_page_opens_at_its_top_and_the_chat_again_at_its_end(chat: ChatPage) -> None:
+    chat.page.set_viewport_size({"width": 1200, "height": 400})
+    chat.ask("a long one")
+    chat.wait_until_done()
+    place = 'document.querySelector("[data-testid=stMain]")'
+    chat.page.wait_for_function(f"{place}.scrollTop > 100")
+    chat.page.get_by_role("link", name="This installation").click()
+    expect(chat.page.get_by_role("heading", name="This installation")).to_be_in_viewport()
+    chat.page.wait_for_function(f"{place}.scrollTop === 0")
+    expect(chat.answers).to_have_count(0)
+    assert chat.page.evaluate(f"{place}.scrollTop") == 0
+    chat.page.get_by_role("link", name="Chat", exact=True).click()
+    chat.page.wait_for_function(f"{place}.scrollTop > 100")
+    expect(chat.receipts.last).to_be_in_viewport()
+
+
 def test_a_reader_who_goes_to_the_end_gets_there_though_it_moves_on_meanwhile(
     chromium: Browser, app: str
 ) -> None:
