@@ -43,7 +43,9 @@ from llm.same_question_en_rewrites import (
     difference_of,
     fronted_to_end,
     head_of,
+    is_title,
     reworded,
+    stranded,
     unframed,
     within_language,
     without_auxiliary,
@@ -52,12 +54,16 @@ from llm.same_question_en_tokens import EXACT, sentences_of, spelled, tokens_of
 from llm.same_question_en_words import (
     ABOUT_WORDS,
     AUXILIARIES,
+    BY_NAME,
+    COUNTED,
     DONE,
     ENGLISH,
     FOREIGN,
     IRREGULAR,
     KEEPS_S,
-    listed,
+    OF_LANGUAGE,
+    RELATIONAL,
+    SEVERAL_OF,
 )
 
 
@@ -84,7 +90,7 @@ class Sentence:
         head: the question word, `how_to`, or nothing.
         auxiliary: the one that was taken out of its place.
         negated: a "not" was taken out of its place.
-        supported: "do" or "does" went, so that the verb has no s.
+        supported: "do" or "does", which went, so that the verb has no s.
         words: the rest, in order.
         within: the programming language that it is all about.
         pair: A and B of "the difference between A and B", in the order of the alphabet.
@@ -96,7 +102,7 @@ class Sentence:
     head: str
     auxiliary: str
     negated: bool
-    supported: bool
+    supported: str
     words: tuple[Word, ...]
     within: str
     pair: tuple[tuple[Word, ...], ...]
@@ -139,26 +145,36 @@ def _sentence(tokens: list[tuple[str, str]], mark: str, about_words: bool) -> Se
     words, asked = unframed(words, about_words)
     if not words:
         return None
+    before_come = words[:2] == ["how", "come"]
     style, words = as_question(fronted_to_end(words))
-    head, words = head_of(words)
+    words = stranded(words)
+    come = before_come and words[0] == "why"
+    asked = asked or come
+    head, words = head_of(words, asked or mark == "?")
     asks = bool(head) or (bool(words) and words[0] in AUXILIARIES)
-    auxiliary, negated, supported = "", False, False
+    auxiliary, negated, supported = "", False, ""
     if head == "whether":
         head = ""
-    if asks and not head.startswith("how_to"):
+    if not (asked or mark == "?") and is_title(head, words):
+        head = f"{head}_"
+    elif asks and not head.startswith("how_") and words:
         auxiliary, negated, words = without_auxiliary(head, words, embedded=asked)
-        supported = auxiliary == "do"
+        supported = auxiliary if auxiliary in ("do", "does") else ""
         auxiliary = "" if supported else auxiliary
         head, auxiliary, words = reworded(head, auxiliary, words)
-        supported = supported and not auxiliary
-    within, words = ("", words) if about_words else within_language(words, head == "how_to")
-    if within and head == "how" and auxiliary == "be" and words[-1:] and words[-1] in DONE:
-        head, auxiliary, words = "how_to", "", [DONE[words[-1]], *words[:-1]]
+        supported = "" if auxiliary else supported
+        if auxiliary in ("is", "are") and words[:1] == ["the"] and words[2:3] == ["of"]:
+            auxiliary = "is" if words[1] in SEVERAL_OF else auxiliary
+    within, words = ("", words) if about_words else within_language(words)
+    if within and head == "how" and auxiliary == "is" and words[-1:] and words[-1] in DONE:
+        if words[0] in ("a", "an"):
+            head, auxiliary, words = "how_to", "", [DONE[words[-1]], *words[:-1]]
     pair: tuple[tuple[Word, ...], ...] = ()
     found = difference_of(head, auxiliary, words)
     if found is not None:
         if head == "how":
-            head, auxiliary, supported = "what", "be", False
+            supported = ""
+        head, auxiliary = "what", "is"
         words, sides = found
         pair = tuple(sorted((_worded(side, about_words) for side in sides), key=_texts))
     return Sentence(
@@ -200,14 +216,7 @@ def _stem(word: str) -> str:
     if word in IRREGULAR:
         return IRREGULAR[word]
     if word in AUXILIARIES:
-        return {
-            "am": "be",
-            "is": "be",
-            "are": "be",
-            "were": "was",
-            "does": "do",
-            "has": "have",
-        }.get(word, word)
+        return word
     if (
         len(word) < 4
         or word in KEEPS_S
@@ -243,54 +252,70 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
     said = {word.text for word in (*a.words, *b.words)}
     pairs = list(zip(a.words, b.words, strict=True))
     if a.supported != b.supported:
+        if a.supported and b.supported:
+            return False
         # "What drugs cause" and "what do drugs cause"
         subject = a.words[0].text if a.words else ""
         clear = a.head in ("how", "why", "where", "when", "") and not said & {"many", "much"}
         if not clear and subject not in ("this", "that", "it"):
             return False
-        bare, ending = (0, 1) if a.supported else (1, 0)
-        for place, both in enumerate(pairs):
-            # "how does it work" and "how it works": the one verb, and nothing else
-            verb = both[ending].several and not both[bare].several
-            if verb and both[0].text == both[1].text and not (both[0].article or both[1].article):
-                del pairs[place]
-                break
+        if "does" in (a.supported, b.supported):
+            bare, ending = (0, 1) if a.supported else (1, 0)
+            for place, both in enumerate(pairs):
+                # "how does it work" and "how it works": the one verb, and nothing else
+                verb = both[ending].several and not both[bare].several
+                verb = verb and both[0].text == both[1].text
+                if verb and not (both[0].article or both[1].article):
+                    del pairs[place]
+                    break
+            else:
+                return False
     if not all(_same_word(one, other) for one, other in pairs):
         return False
     if not _same_articles(a, pairs):
         return False
     return all(
-        len(one) == len(other) and all(_same_word(x, y) for x, y in zip(one, other, strict=True))
+        len(one) == len(other) and all(_same_side(x, y, a.within) for x, y in zip(one, other, strict=True))
         for one, other in zip(a.pair, b.pair, strict=True)
     )
 
 
 def _same_word(one: Word, other: Word) -> bool:
-    if one.text != other.text or one.several != other.several:
-        return False
-    articles = {one.article, other.article}
-    return articles != {"a", "the"} and (len(articles) == 1 or one.text not in _ARTICLE_COUNTS)
+    return one.text == other.text and one.several == other.several
+
+
+def _same_side(one: Word, other: Word, within: str) -> bool:
+    """Whether a side of a difference is the same: "a list" is "list" only in a language."""
+    hasty = within and one.text in OF_LANGUAGE and not (one.article and other.article)
+    return _same_word(one, other) and (one.article == other.article or bool(hasty))
 
 
 def _same_articles(a: Sentence, pairs: Sequence[tuple[Word, Word]]) -> bool:
     """Whether where one has an article and the other none it was only left out.
 
-    It is left out in haste ("how to sort list", "capital of France"), and then everywhere; else
-    "a cold" is an illness and "cold" isn't.
+    It is left out in haste, and then everywhere ("how to sort list", "what is capital of France").
+    But "a cold" is an illness and "cold" isn't, "a chicken" is a whole one, and who goes to prison
+    doesn't visit the prison: so only before things that are always single ones, and "the" before
+    what somebody or something has but one of.
     """
-    unequal = [
-        (one, other)
-        for one, other in pairs
-        if one.article != other.article and one.several == other.several
-    ]
+    unequal = [place for place, (one, other) in enumerate(pairs) if one.article != other.article]
     if not unequal:
         return True
-    hasty = any(not any(word.article for word in side) for side in zip(*pairs, strict=True))
-    linked = any(one.text in ("of", "between") for one, _ in pairs)
-    # "The Amazon" is a river, and "a Mustang" isn't "Mustang".
-    named = any(one.text.startswith(EXACT) for one, _ in unequal)
-    return hasty and not named and (a.head.startswith("how_to") or linked)
-
-
-# "few" and "a few" are different, and so are Python and a python.
-_ARTICLE_COUNTS = listed("few little bit lot number most couple while python")
+    if all(any(word.article for word in side) for side in zip(*pairs, strict=True)):
+        return False
+    texts = [one.text for one, _ in pairs]
+    for place in unequal:
+        one, other = pairs[place]
+        if a.head == "how_to":
+            if one.several or one.text not in COUNTED or texts[0] in BY_NAME:
+                return False
+        elif not (
+            place == 0
+            and a.head in ("what", "who")
+            and a.auxiliary in ("is", "was")
+            and {one.article, other.article} == {"the", ""}
+            and one.text in RELATIONAL
+            and texts[1:2] == ["of"]
+        ):
+            return False
+    return True

@@ -62,10 +62,24 @@ CONTRACTIONS = {
         )
     },
     **{f"{word}s": f"{word} is" for word in ("what", "who", "how", "where")},
-    "im": "i am",
-    "let's": "let us",
 }
-"""Without 'd (had or would), and without he's and she's (is or has)."""
+"""Without 'd (had or would), he's and she's (is or has), and let's ("let us go" asks to be freed)."""
+
+# "Who's called" may be "who has called": with one of these, or an -ed or -en, 's stays as it is.
+PARTICIPLES = listed("""
+    been gone done left lost made paid taught shot hurt won cut set said told put led met held kept
+    felt heard sold sent spent built bought brought caught found fought thought hit let read shut
+    run come become begun sung sunk swum rung drunk stuck struck hung hidden known grown shown
+    flown thrown drawn torn worn sworn born understood stood sat slept wept swept crept dealt meant
+    bent lent burst cast cost quit split spread beat bet bit burnt learnt dreamt fed bred bled fled
+    laid mistaken got had seen begotten
+""")
+NO_PARTICIPLES = listed("""
+    ten when often then children men women red bed need garden kitchen between even seven open
+    oxygen hydrogen nitrogen token citizen pen hen golden green screen queen teen speed seed feed
+    weed breed indeed ahead bread shed sudden wooden heaven oven raven garden chicken eighteen
+    nineteen sixteen fifteen fourteen thirteen seventeen
+""")
 
 # Said before a question, it changes nothing in the answer. Each ends where the question begins.
 OPENINGS = _phrases("""
@@ -134,7 +148,6 @@ ASKING = _phrases("""
     explain
     explain to me
     please explain to me
-    let me know
     can you show me
     could you show me
     show me
@@ -223,32 +236,27 @@ CLOSINGS = _phrases("""
 
 QUESTION_WORDS = listed("what which who whom whose when where why how")
 
-AUXILIARIES = {
-    **dict.fromkeys(("is", "are", "am", "be"), "be"),
-    **dict.fromkeys(("was", "were"), "was"),
-    **dict.fromkeys(("do", "does"), "do"),
-    "did": "did",
-    **dict.fromkeys(("has", "have"), "have"),
-    "had": "had",
-    **{word: word for word in ("can", "could", "will", "would", "shall", "should", "may")},
-    **{word: word for word in ("might", "must")},
-}
+AUXILIARIES = listed("""
+    is are am be was were do does did has have had can could will would shall should may might must
+""")
 
 # Ways to ask how something is done. "We" asks how it comes about ("how do we see color"), "could"
-# and "is there a way" ask whether it can be done at all.
-_PERSONS = ("i", "you")
+# and "is there a way" ask whether it can be done at all, and "a way" wants one of many.
 HOW_TO = tuple(
     sorted(
         (
             ("how", "to"),
-            *(("how", aux, who) for aux in ("do", "does", "can") for who in _PERSONS),
-            *(("how", who, "can") for who in _PERSONS),
-            *(("what", "is", det, "way", "to") for det in ("a", "the")),
+            *(("how", aux, who) for aux in ("do", "can") for who in ("i", "you")),
+            *(("how", aux, "one") for aux in ("does", "can")),
+            *(("how", who, "can") for who in ("i", "you", "one")),
+            ("what", "is", "the", "way", "to"),
         ),
         key=len,
         reverse=True,
     )
 )
+# "The way to work" is a road.
+WAY_TO_PLACES = listed("work go school church market town bed court be heaven hell live camp dock")
 SUPERLATIVE_WAYS = tuple(
     (*opening, which, "way", "to")
     for opening in (("what", "is", "the"), ("which", "is", "the"), ("the",))
@@ -265,7 +273,7 @@ GIVEN = _phrases("""
 # At a sentence's start a capital of theirs says nothing. "Rust: how …" isn't "rust: how …".
 STARTING = (
     QUESTION_WORDS
-    | AUXILIARIES.keys()
+    | AUXILIARIES
     | WISHED
     | {word for phrase in (*OPENINGS, *ASKING, *WISHES, *CLOSINGS) for word in phrase}
     | CONTRACTIONS.keys()
@@ -277,22 +285,40 @@ STARTING = (
     )
 )
 
-# Their meaning hangs on the case: "us" and "US", "polish" and "Polish". So a capital counts,
-# except in names that are nothing else in small letters.
-CASELESS = listed("""
-    javascript typescript linux ubuntu debian macos docker kubernetes github gitlab git sql
-    mysql postgresql postgres sqlite mongodb html css json xml yaml csv http https api apis url
-    urls pdf pdfs php numpy pytorch tensorflow django regex python vscode wifi wi-fi usb ssd
-    cpu gpu vpn dns ssh tls ssl tcp udp ip dna rna gdp nasa hiv internet wikipedia google youtube
-    facebook iphone ipad ai
-    js npm nginx redis
-    france germany spain italy portugal japan india russia brazil canada mexico australia
+# Meaning hangs on the case: "us" and "US", "polish" and "Polish", "aids" and "AIDS", and a name in
+# small letters is none ("japan" is a lacquer, "ubuntu" a philosophy). So a capital counts, except
+# in these, which are nothing else in small letters, and only where they are written as here.
+ACRONYMS = listed("""
+    sql html css json xml yaml csv http https api url urls pdf pdfs php usb ssd cpu gpu vpn dns ssh
+    tls ssl tcp udp ip dna rna gdp nasa hiv ai js npm
+""")
+NAMES = listed("""
+    javascript typescript linux debian macos docker kubernetes github gitlab git
+    mysql postgresql postgres sqlite mongodb numpy pytorch tensorflow django regex python vscode
+    ubuntu wifi wi-fi internet wikipedia google youtube facebook iphone ipad nginx redis bluetooth netflix
+    spotify instagram whatsapp gmail powershell firefox
+    france germany spain italy portugal india russia canada mexico australia norway sweden finland
+    denmark iceland poland austria belgium switzerland greece egypt kenya nigeria ethiopia argentina
+    colombia venezuela thailand vietnam malaysia indonesia pakistan bangladesh iran iraq israel
+    ukraine hungary romania bulgaria croatia serbia
     england scotland ireland europe asia africa america london paris berlin tokyo madrid
+    amsterdam barcelona lisbon vienna prague budapest warsaw stockholm oslo copenhagen helsinki
+    dublin athens istanbul cairo moscow beijing shanghai sydney melbourne toronto chicago seattle
     french german spanish italian portuguese japanese russian english european american
-    british canadian australian indian african asian
+    british canadian australian indian african asian norwegian pythagorean shakespeare einstein
+    mozart beethoven everest
     monday tuesday wednesday thursday friday saturday sunday
     january february april june july september october november december christmas
 """)
+CASELESS = ACRONYMS | NAMES
+CANONICAL = listed("""
+    JavaScript TypeScript macOS GitHub GitLab MySQL PostgreSQL SQLite MongoDB NumPy PyTorch
+    TensorFlow VSCode WiFi Wi-Fi YouTube iPhone iPad NGINX URLs PDFs WhatsApp PowerShell
+""")
+# A python is a snake; beside one of these Python is the language.
+# Ubuntu is a philosophy; on it, or installed, it is the system.
+BEFORE_PYTHON = listed("in on install learn use using run update upgrade uninstall")
+AFTER_PYTHON = listed("code script scripts program programs version module package library")
 
 # Words whose s is no ending, or makes another word of them.
 KEEPS_S = listed("""
@@ -422,9 +448,6 @@ SYNONYMS = _table("""
     colors: colours
     approximately: approx
     percent: pct
-    javascript: js
-    postgresql: postgres
-    kubernetes: k8s
     wifi: wi-fi
     email: e-mail
     ok: okay
@@ -435,13 +458,14 @@ SYNONYMS = _table("""
     liter: litre
 """)
 
+# A name's short form, which is no spelling.
+SHORT_NAMES = {"js": "javascript", "postgres": "postgresql"}
+
 PHRASES = {
     ("for", "example"): "for_example",
     ("regular", "expression"): "regex",
-    ("regular", "expressions"): "regex",
+    ("regular", "expressions"): "regexes",
     ("visual", "studio", "code"): "vscode",
-    ("in", "order", "to"): "to",
-    ("so", "as", "to"): "to",
     ("multiplied", "by"): "times",
     ("half", "an", "hour"): "30 minutes",
     ("i'd", "like"): "i would like",
@@ -454,10 +478,10 @@ PHRASES = {
     ("=European", "=Union"): "=EU",
     ("=Soviet", "=Union"): "=USSR",
     ("=New", "=York", "=City"): "=NYC",
-    ("curriculum", "vitae"): "=CV",
-    ("how", "much", "time", "does"): "how long does",
-    ("how", "much", "time", "do"): "how long do",
-    ("how", "much", "time", "will"): "how long will",
+    ("my", "curriculum", "vitae"): "my =CV",
+    ("a", "curriculum", "vitae"): "a =CV",
+    ("how", "much", "time", "does", "it", "take"): "how long does it take",
+    ("how", "much", "time", "will", "it", "take"): "how long will it take",
     ("gross", "domestic", "product"): "gdp",
     ("deoxyribonucleic", "acid"): "dna",
     ("artificial", "intelligence"): "ai",
@@ -498,10 +522,9 @@ LANGUAGES = listed(
     "php bash =R =Perl =Lua =Dart =Elixir =Julia =Go =Excel sql mysql postgresql sqlite"
 )
 
-# "How tall is X" is "what is the height of X".
+# "How tall is X" is "what is the height of X". How high is how far up.
 MEASURES = {
     "tall": "height",
-    "high": "height",
     "long": "length",
     "old": "age",
     "heavy": "weight",
@@ -572,14 +595,8 @@ FOREIGN = listed("""
     een niet wat hoe och att det jak jest czy nie og ikke hvad hvordan é não uma você bir ve nasıl
     """)
 
-# What is done to things in a programming language: "how is X reversed in Python".
-DONE = {
-    "declared": "declare",
-    "defined": "define",
-    "initialized": "initialize",
-    "imported": "import",
-    "handled": "handle",
-}
+# "How is a constant declared in Rust?"; how memory is handled in Python asks of its innards.
+DONE = {"declared": "declare", "defined": "define"}
 
 # "A Python list" is "a list in Python"; "a Python compiler" isn't "a compiler in Python".
 OF_LANGUAGE = listed(
@@ -597,19 +614,96 @@ RELATIONAL = listed(
 )
 
 # What befalls somebody, or isn't his doing alone: "how do I get cancer" wants no instructions.
-# "How do you feel?" is asked of whoever answers, and these say whom it is about.
-BEFALLS = listed(
-    "die age grow breathe sleep dream see hear taste smell look sound seem become get got catch "
-    "lose forget remember know digest live be have fall fail suffer lie tell"
+BEFALLS = listed("""
+    die age grow breathe sleep dream see hear taste smell look sound seem become get got catch
+    lose forget remember know digest live be have fall fail suffer lie tell feel gain sweat snore
+    blush cry itch sneeze cough bleed vomit faint inherit contract develop need want matter exist
+    deserve owe belong compare differ rank weigh score love hate like trust believe understand
+    think mean work miss break fit last cost earn remain end resemble react behave appear count
+    qualify recover heal shrink swell shake smell stink function happen differ act do come go come
+""")
+SOUGHT = (
+    *(("get", word) for word in ("rid", "from", "to", "started", "access", "around")),
+    *(("become", word) for word in ("a", "an")),
 )
-OF_YOU = listed(
-    "feel think know like see do work mean want believe decide learn define describe rate rank "
-    "judge explain compare summarize interpret translate answer respond choose prefer"
-)
+# "How do you store conversations?" asks whoever answers; what takes hands doesn't.
+BY_HAND = listed("""
+    boil cook bake fry roast grill tie iron wash clean fold sew knit plant prune peel chop slice
+    paint sharpen repair fix install uninstall reinstall remove open unlock assemble brew poach
+    freeze thaw defrost marinate hang drill weld sand shave trim mow rake dig water fertilize
+    tune string ride drive park milk shear pluck season knead whisk center reboot restart reset
+    factory-reset format mount unplug unclog solve
+""")
+IN_COMPUTING = listed("css html git docker linux bash sql php regex kubernetes vscode")
 PERSONAL = listed(
     "i me my mine myself you your yours yourself we us our ours ourselves one oneself"
 )
+FIRST_PERSON = listed("i me my mine myself")
 POINTING = listed(
     "solution code text following above below error answer output result joke article passage paragraph "
     "this that these those it image picture problem question"
 )
+
+# Before one of these a number word says how many, as its digits do. "Nine inch nails" are a band.
+UNITS = listed("""
+    second seconds minute minutes hour hours day days week weeks month months year years percent
+    kilometers meters metres centimeters millimeters miles yards feet inches kilograms grams pounds
+    ounces liters milliliters gallons degrees dollars euros cents people persons times plus minus
+    divided km cm mm kg mg ml
+""")
+ARITHMETIC = listed("times plus minus divided")
+
+# Single things that an article may be left out before, in haste. Not "chicken", "paper", "house".
+COUNTED = listed("""
+    list string array tuple dictionary dict file folder column row cell div button branch browser
+    website laptop printer password variable function loop class
+""")
+BY_NAME = listed("import include install require use load call name")
+"""With these, "string" may be the module's own name."""
+
+# Of these "the" is left out before "of" in haste, "explain" asks what they are, …
+EXPLAINED = listed("theory principle law concept idea effect theorem paradox process mechanism")
+SEVERAL_OF = listed(
+    "symptoms benefits advantages disadvantages causes effects side-effects ingredients rules "
+    "requirements features functions steps stages types properties consequences"
+)
+"""Their number is plain: "what is the symptoms of" is a slip for "what are"."""
+
+# In a text with one of these a spelling may be the point, though no letters are asked for.
+IN_CODE = listed("""
+    css html xml json sql python javascript js typescript java ruby php bash excel rust perl lua
+    c c++ c# go r swift kotlin numpy pandas react django
+""")
+"""Not in a question that asks how: its answer has the right names in any case."""
+SPELLING_COUNTS = ABOUT_LETTERS | listed("""
+    right wrong valid invalid proper allowed
+    accepted scrabble crossword australia canada england uk usa america australian canadian method
+    domain username hashtag
+""")
+TO_THE_SIGN = SPELLING_COUNTS | IN_CODE | listed("write writes written writing type types typed")
+"""With these 1,000 isn't 1000, nor 5km 5 km."""
+
+# After these "how" asks for a degree, not a way.
+DEGREES = listed("""
+    many much tall high long old deep wide big large heavy far fast often soon late early hot cold
+    warm good bad safe likely common rare expensive cheap difficult hard easy strong accurate small
+    thick thin loud bright dangerous big-endian
+""")
+
+# "Who is the author of X" is "who wrote X".
+MAKERS = {"author": "wrote", "inventor": "invented", "discoverer": "discovered"}
+
+SEASONS = listed("winter summer spring autumn the early late") | listed(
+    "january february april june july september october november december"
+)
+# With these, what is said of a place or a time may belong to what is told.
+DESCRIBING = listed("""
+    say says said tell tells told know knows knew think thinks thought believe believed claim
+    claimed want wants wanted hope hoped describe described define defined explain explained
+    discuss discussed mention mentioned imagine imagined picture pictured draw drew paint painted
+    film filmed write wrote written record recorded remember remembered recall forget report
+    reported see saw hear heard watch watched mean meant decide decided plan planned promise
+    promised predict predicted expect expected order ordered suggest suggested
+""")
+WRITTEN_WORKS = listed("poem story song haiku limerick essay sonnet speech joke")
+MONEY_AND_UNITS = UNITS | listed("euro dollar pounds yen yuan rupees francs fahrenheit celsius mph")

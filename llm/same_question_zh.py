@@ -28,9 +28,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from llm.chinese_words import segmented
-from llm.same_question_en_words import CASELESS
-from llm.same_question_en_words import SYNONYMS as ENGLISH_SYNONYMS
+from llm.chinese_words import is_proper_name, segmented
+from llm.same_question_en_tokens import caseless
+from llm.same_question_en_words import SHORT_NAMES
 from llm.same_question_zh_words import (
     ABOUT_WORDS,
     AFTER_DE,
@@ -40,17 +40,29 @@ from llm.same_question_zh_words import (
     DIGITS,
     GREETING,
     HOW,
+    BEFALLS,
+    FOCUSING,
     HOW_AFTER,
-    HOW_BEFORE,
     MEASURES,
+    MODAL_WISHING,
     NOT_COUNTED,
     NOT_HOW,
+    NOT_WHAT,
+    ORDINAL_TOO,
     PARTICLES,
+    PEOPLE,
+    PLACING,
+    PRONOUNS,
     QUESTION,
     QUESTION_WORDS,
     SCALES,
+    SPELLING_COUNTS,
+    SYMPTOMS,
     SYNONYMS,
     THANKS,
+    THINGS,
+    UNASKED,
+    UNSAID,
     WHAT,
     WHY,
     WISHING,
@@ -62,7 +74,7 @@ from llm.same_question_zh_words import (
 _END = re.compile(r"(?<=[\w)\"”'」』》`])[?？.。]$")
 _PIECE = re.compile(
     r"\"[^\"]*\"|“[^”]*”|'[^']*'|「[^」]*」|『[^』]*』|《[^》]*》|`[^`]*`"
-    r"|[\u3400-\u9fff〇]+|[^\s\u3400-\u9fff〇,、:;?.!~\"'()「」『』《》]"
+    r"|(?<=[\u3400-\u9fff〇])\s+(?=[\u3400-\u9fff〇])|[\u3400-\u9fff〇]+|[^\s\u3400-\u9fff〇,、:;?.!~\"'()「」『』《》]"
     r"[^\s\u3400-\u9fff〇、\"「」『』《》]*|\S"
 )
 _QUOTED = re.compile(r"[\"“'「『《`].+[\"”'」』》`]", re.S)
@@ -108,7 +120,7 @@ def read(text: str) -> tuple[Sentence, ...]:
     if not _HAN.search(text):
         raise NotReadError("empty")
     about_words = bool(ABOUT_WORDS.search(text))
-    words = _words(text, asked)
+    words = _words(text, asked, about_words)
     about_words = about_words or any(_QUOTED.fullmatch(word) for word in words)
     return (_sentence(words, about_words),)
 
@@ -126,20 +138,37 @@ def counts_alike(a: str, b: str) -> bool:
 def _unframed(text: str) -> tuple[str, bool]:
     """Without framing; and whether what went asked "can you tell me …?"."""
     asked = False
+    # "你好，用英语怎么说？": there the greeting is what is asked about.
+    dangling = UNSAID.search(text) is not None
     while True:
         before = text
-        text = THANKS.sub("", GREETING.sub("", text)).strip()
-        if (found := ASKING.match(text)) and QUESTION.search(text[found.end() :]):
+        if not dangling:
+            text = THANKS.sub("", GREETING.sub("", text)).strip()
+        if (found := ASKING.match(text)) and _is_asked(found[0], text[found.end() :]):
             asked = asked or found[0].rstrip(",: ").endswith(("告诉我", "知道", "一下"))
             text = text[found.end() :]
-        if found := WISHING.match(text):
+        if found := WISHING.match(text) or MODAL_WISHING.match(text):
             asked = True
             text = text[found.end() :]
         if text == before:
             return text, asked
 
 
-def _words(text: str, asked: bool) -> list[str]:
+def _is_asked(asking: str, rest: str) -> bool:
+    """Whether what follows is the question.
+
+    "告诉我妈妈怎么做饭" may be for her to be told, "告诉我什么时候下雨" for later, and "你知道他来吗"
+    asks who answers.
+    """
+    if not QUESTION.search(rest.rstrip("？?。. ").removesuffix("吗")):
+        return False
+    apart = asking[-1] in ",，:： " or asking.endswith(("请问", "请问一下", "请问下"))
+    if not apart and rest.startswith(PEOPLE):
+        return False
+    return not ("告诉我" in asking and rest.startswith(("什么时候", "何时", "几点", "多久")))
+
+
+def _words(text: str, asked: bool, about_words: bool) -> list[str]:
     """Words and signs, without the mark and the particles at the end."""
     words: list[str] = []
     for piece in _PIECE.findall(_END.sub("", text)):
@@ -152,7 +181,9 @@ def _words(text: str, asked: bool) -> list[str]:
             words += [bare, *piece[len(bare) :]]
         else:
             words.append(piece)
-    while words and words[-1] in PARTICLES:
+    # "苹果呢" asks, "苹果" doesn't, and "怎么读啊" may ask about 啊.
+    toneless = bool(QUESTION.search("".join(words))) and not about_words
+    while toneless and words and words[-1] in PARTICLES:
         words.pop()
     # "can you tell me how … 吗": the 吗 belongs to what is gone
     if asked and words[-1:] == ["吗"] and QUESTION.search("".join(words[:-1])):
@@ -162,7 +193,8 @@ def _words(text: str, asked: bool) -> list[str]:
 
 def _sentence(words: list[str], about_words: bool) -> Sentence:
     if not about_words:
-        words = [_named(SYNONYMS.get(word, word)) for word in words]
+        spelled = SPELLING_COUNTS.search("".join(words)) is not None
+        words = [_named(word if spelled else SYNONYMS.get(word, word)) for word in words]
         words = _counted(words)
     head, words = _head(words)
     within = ""
@@ -178,8 +210,8 @@ def _sentence(words: list[str], about_words: bool) -> Sentence:
 
 def _named(word: str) -> str:
     lower = word.lower()
-    lower = ENGLISH_SYNONYMS.get(lower, lower)
-    return lower if lower in CASELESS else word
+    known = caseless(word) and lower != "ubuntu"  # in small letters it is a philosophy
+    return SHORT_NAMES.get(lower, lower) if known else word
 
 
 def _counted(words: list[str]) -> list[str]:
@@ -192,13 +224,25 @@ def _counted(words: list[str]) -> list[str]:
             match
             and word not in NOT_COUNTED
             and match[1][0] in _DIGITS_AND_TEN
-            and (match[2] or after in MEASURES)
+            and _counts(match[1], match[2] or after)
         ):
             value = _value(match[1])
             found += [word] if value is None else [str(value), *([match[2]] if match[2] else [])]
         else:
             found.append(word)
     return found
+
+
+def _counts(numeral: str, measure: str) -> bool:
+    """Whether a numeral before a measure word says how many, as its digits would.
+
+    二级 is the second, 两级 are two, and 2级 is either; 一家 and 一度 are words of their own.
+    """
+    if numeral == "二":
+        return measure in ("月", "号")
+    if numeral in ("一", "两"):
+        return measure in MEASURES and measure not in ORDINAL_TOO
+    return measure in MEASURES
 
 
 def _value(numeral: str) -> int | None:
@@ -228,40 +272,60 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
     if words[-1:] == ["吗"]:
         return ("yes_no", words[:-1]) if not asking else ("", words)
     yes_no = [place for place, word in enumerate(words) if word in YES_NO]
-    if len(yes_no) == 1 and not asking:
+    # 他说能不能去 isn't 他说能去吗
+    unsure = set(words) & (CLAUSE_VERBS | UNASKED) - {"去", "来", "写", "学", "学习", "想", "爱", "喜欢", "帮", "帮助", "需要"}
+    if len(yes_no) == 1 and not asking and not unsure:
         (place,) = yes_no
         kept = YES_NO[words[place]]
         return "yes_no", [*words[:place], *([kept] if kept else []), *words[place + 1 :]]
     if len(asking) != 1:
         return "", words
-    if words[0] in WHAT and words[1:2] == ["是"]:
+    if words[0] in WHAT and words[1:2] == ["是"] and _is_named(words[2:]):
         return "what_is", words[2:]
-    if len(words) > 2 and words[-1] in WHAT and words[-2] == "是":
+    if len(words) > 2 and words[-1] in WHAT and words[-2] == "是" and _is_named(words[:-2]):
         return "what_is", words[:-2]
     place = words.index(asking[0])
     after = words[place + 1] if place + 1 < len(words) else ""
     # 他为什么说狗死了 isn't 他说狗为什么死了: beside a verb that takes a clause its place counts
     free = place <= 3 and not set(words) & CLAUSE_VERBS
+    free = free and not set(words[:place]) & FOCUSING
     if words[place] in WHY:
         if not free:
             return "", [*words[:place], "为什么", *words[place + 1 :]]
         return "why", [*words[:place], *words[place + 1 :]]
     if words[place] in HOW and after and after not in NOT_HOW and after[0] not in "不没":
-        colloquial = words[place] in ("怎么", "咋")
-        if colloquial and (words[-1] == "了" or (place == 0 and set(words) & NOT_HOW)):
-            return "", words  # 怎么手机没声音了: that asks why
-        if not free:
-            return "", [*words[:place], "如何", *words[place + 1 :]]
-        start = place - 1 if place and words[place - 1] in HOW_BEFORE else place
-        rest = words[place + 1 :]
+        return _how(words, place, free)
+    return "", words
+
+
+def _is_named(words: list[str]) -> bool:
+    """Whether 什么是X is X是什么: not of 今天, of somebody, nor of 红色的, which may be many things."""
+    return bool(words) and words[-1] != "的" and not set(words) & NOT_WHAT
+
+
+def _how(words: list[str], place: int, free: bool) -> tuple[str, list[str]]:
+    """怎么 as 如何, wherever it doesn't ask why (怎么手机没声音, 头怎么疼)."""
+    before, rest = words[:place], words[place + 1 :]
+    if words[place] in ("怎么", "咋"):
+        symptom = any(word.startswith(SYMPTOMS) for word in rest)
+        if words[-1] == "了" or (before and symptom) or rest[0] in PRONOUNS:
+            return "", words
+        if not before and set(words) & NOT_HOW:
+            return "", words
+    if not before:
         for only in HOW_AFTER:
-            if rest[: len(only)] == only and len(rest) > len(only):
+            able = rest[: len(only)] == only and len(rest) > len(only)
+            if able and not rest[len(only)].startswith(BEFALLS):
                 rest = rest[len(only) :]
                 break
-        if rest[:1] == ["把"] and len(rest) > 2 and len(rest[-1]) > 1:
-            rest = rest[1:]
-        return "how", [*words[:start], *rest]
-    return "", words
+    if not free or before[-1:] in (["该"], ["要"]):
+        return "", [*before, "如何", *rest]
+    if rest[:1] == ["把"] and len(rest) > 2 and rest[1] in THINGS:
+        # 怎么把列表反转 is 列表怎么反转; 怎么把狗咬死 isn't 狗怎么咬死
+        return "how", [*before, rest[1], "如何", *rest[2:]]
+    if before and before[0] not in PLACING and not (before[1:2] and before[1] in WITHIN_AFTER):
+        return "how", [*before, "如何", *rest]
+    return "how", [*before, *rest]
 
 
 def _within(words: list[str]) -> tuple[str, list[str]]:
@@ -307,9 +371,16 @@ def _difference(words: list[str]) -> tuple[str, tuple[str, ...], list[str]] | No
     ):
         if text.endswith(ending) and text.count(" 和 ") == 1:
             sides = text.removesuffix(ending).split(" 和 ")
-            if all(side and len(side.split()) <= 2 and not _COUNTS.search(side) for side in sides):
+            lengths = {len(side.split()) for side in sides}
+            # 中国苹果和梨: whether the pears are Chinese too hangs on the order
+            if lengths in ({1}, {2}) and not any(map(_COUNTS.search, sides)):
                 return "difference", tuple(sorted(sides)), []
     return None
+
+
+def _is_name(word: str) -> bool:
+    """Whether it is a name: 政治意义 is no meaning of politics, and 研究历史 may be a deed."""
+    return len(word) > 1 and (word[0].isascii() or is_proper_name(word))
 
 
 def _without_de(words: list[str]) -> list[str]:
@@ -317,7 +388,7 @@ def _without_de(words: list[str]) -> list[str]:
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
         after = words[place + 1] if place + 1 < len(words) else ""
-        if word == "的" and len(before) > 1 and after in AFTER_DE:
+        if word == "的" and after in AFTER_DE and _is_name(before):
             continue
         kept.append(word)
     return kept

@@ -30,14 +30,19 @@ ASKING = re.compile(
 WISHING = re.compile(
     rf"""^(?:{
         _any('''
-    请 请你 请您 请帮我 麻烦 帮我 请帮忙 帮忙 麻烦你 麻烦您 麻烦帮我 能不能 能不能帮我 能不能给我 可以帮我 能帮我
-    你能帮我 你能不能 你能不能帮我 你可以帮我 可不可以 可不可以帮我 可否 能否 能否帮我
+    请 请你 请您 请帮我 麻烦 帮我 请帮忙 帮忙 麻烦你 麻烦您 麻烦帮我 能不能帮我 能不能给我 可以帮我 能帮我
+    你能帮我 你能不能帮我 你可以帮我 可不可以帮我 可否帮我 能否帮我
     ''')
     })(?={
         _any('''
     写一 写个 写出 写成 列出 列举 介绍 说明 解释 翻译 比较 总结 推荐 给出 计算 描述 概括 说说 讲讲 举
     把''')
     })"""
+)
+# "能不能计算圆周率" asks whether it can be done; with these somebody wishes.
+MODAL_WISHING = re.compile(
+    rf"^(?:{_any('能不能 你能不能 可不可以 你可不可以 可否 能否 你能 你可以')})"
+    rf"(?={_any('介绍一下 说明一下 解释一下 总结一下 说说 讲讲 列出 列举 推荐一 推荐几 推荐些 写一首 写一篇 写一封 写一段')})"
 )
 THANKS = re.compile(
     rf"(?<=[\w)\"”'」』》`])(?:[,，.。?？]\s*|\s+)(?:{_any('谢谢 谢谢你 谢谢您 谢谢了 谢谢啦 多谢 多谢了 感谢 万分感谢 非常感谢 先谢谢了 拜托 拜托了')})[!！.。~]?$"
@@ -51,8 +56,39 @@ QUESTION = re.compile(
 )
 
 HOW = listed("怎么 怎样 如何 咋 怎么样 怎么样才能 怎样才能 怎么才能 如何才能")
-HOW_BEFORE = frozenset(("该", "要"))
-HOW_AFTER = (["才", "能"], ["才", "可以"], ["才能"], ["才可以"], ["才会"])
+HOW_AFTER = (["才", "能"], ["才", "可以"], ["才能"], ["才可以"])
+# What befalls: 怎么才能怀孕 wants advice, 怎么怀孕 may want to know how it comes about.
+BEFALLS = ("死", "怀孕", "得", "感冒", "出生", "长", "老", "变", "睡", "会", "活", "有", "是", "成", "飞")
+# What nobody does on purpose: 头怎么疼 asks why, 头如何疼 how.
+SYMPTOMS = (
+    *"哭笑疼痛红肿痒掉死坏卡黑闪响亮叫咳吐晕累困胖瘦变冒漏断裂抖流跌涨老来走去",
+    *("发烫", "发热", "发烧", "发抖", "发黑", "发黄", "发白", "发红", "发出", "生气", "失眠", "出血"),
+    *("下雨", "下降", "上涨", "知道", "蓝屏", "停", "灭", "慢", "冷", "热"),
+)
+PRONOUNS = listed("我 你 您 他 她 它 我们 你们 他们 她们 它们 咱们 大家 这 那 这个 那个")
+# Where, when and with what something is done may stand before 怎么 or after it.
+PLACING = listed("在 用 从 对 给 冬天 夏天 春天 秋天 晚上 早上")
+# 只有他为什么来 isn't 为什么只有他来
+FOCUSING = listed("只 只有 都 也 就 才 又 还 不 没 没有 连 除了 每 每个 所有 如果 要是 全 总")
+# Things to which something can be done, and which do nothing.
+THINGS = listed("列表 字符串 数组 字典 表格 文件 文件夹 图片 视频 照片 音频 网页 文档 密码 屏幕 锈")
+NOT_WHAT = PRONOUNS | listed(
+    "今天 明天 昨天 现在 刚才 以后 以前 今年 明年 去年 上 下 上个 下个 上一个 下一个 个 谁 说 吃 做 想 要 有 "
+    "这里 那里 这些 那些 自己 别人"
+)
+# Beside them a yes-or-no word may belong to a clause.
+UNASKED = listed("不管 无论 不论 取决于 影响 取决 关系到 关心 在乎 在意 看看 问问 试试 试 了解 清楚")
+PEOPLE = tuple(
+    "老师 医生 妈妈 爸爸 妈 爸 爷爷 奶奶 哥 姐 弟 妹 儿子 女儿 孩子 老公 老婆 丈夫 妻子 朋友 同学 同事 老板 领导 "
+    "律师 警察 客服 家长 父母 学生 专家 邻居 他 她 它 大家 别人 人家 男友 女友 男朋友 女朋友 家人 亲戚 护士 店员 "
+    "经理 房东 司机 师傅 们 的".split()
+)
+UNSAID = re.compile(
+    r"(?:[语文话]|^|[,，:：。 ])(?:里|中)?(?:应该|该)?(?:怎么|如何|怎样)(?:说|读|念|写|翻译|拼|讲)"
+    r"(?:[,，:：。？?.!！~ 啊呢呀]|$)|(?:^|[,，:：。 ])(?:是)?什么意思|这句|这个词|这个字|这话"
+)
+"""A question about words that doesn't say about which."""
+SPELLING_COUNTS = re.compile("正确|规范|错别|写|对吗|对不对|错|方言|北京话|标准|普通话|哪个对|口语|书面")
 NOT_HOW = listed("不 没 没有 还 又 就 会 这么 那么 了 回事 办 能 可能 老 总 总是 一直 都 的")
 CLAUSE_VERBS = listed(
     "说 讲 知道 觉得 认为 以为 想 问 告诉 教 让 叫 使 令 看 看到 看见 听 听说 听见 发现 相信 希望 决定 学 学会 "
@@ -115,7 +151,12 @@ APPROXIMATE = re.compile(
     "[零〇一二两三四五六七八九十百千万亿]*(?:[一二两三四五六七八九]{2}|九十(?=月))[零〇一二两三四五六七八九十百千万亿]*"
 )
 """Two digits without a place word: 五六岁 isn't 56, 三七 is a herb."""
-NOT_COUNTED = listed("一个 十分 五行 一行 一点 一步 一号 一代 三点 四维 一层 一回 一道")
+NOT_COUNTED = listed("一个 七寸 九天 五代 四代 三代 七天 三元 十分 五行 一行 一点 一步 一号 一代 三点 四维 一层 一回 一道")
+# 两楼 and 二楼, 一家 (a family) and 1家: before these 一, 二 and 两 stay as they are.
+ORDINAL_TOO = listed(
+    "月 日 号 楼 层 级 代 维 位 位数 回 届 世纪 年 度 等 天 本 家 套 片 双 对 种 条 张 门 步 场 间 架 座 句 段 行 列 页 章 "
+    "篇 首 分 折 成 点 周 面 人 名 件 台 次 元 遍 倍 寸 平方 星期 块 只"
+)
 WITHIN_AFTER = listed("中 里 里面 当中 内 下 上")
 DIGITS = dict(zip("零一二三四五六七八九", range(10), strict=True)) | {"两": 2, "〇": 0}
 SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}

@@ -447,6 +447,7 @@ REFUSED = {
 }
 
 SAME_ENGLISH = pairs("""
+    How do I start a car? | How does one start a car?
     How do I reverse a list in Python? | How can I reverse a Python list?
     How do I reverse a list in Python? | how to reverse a list in python
     How do I reverse a list in Python? | In Python, how can I reverse a list?
@@ -498,7 +499,6 @@ SAME_CHINESE = pairs("""
     两个苹果多少钱？ | 2个苹果多少钱？
     电脑怎么重装系统？ | 电脑如何重装系统？
     TCP和UDP有什么区别？ | UDP与TCP的差别是什么？
-    一个人怎么旅行？ | 怎么一个人旅行？
     怎样才能学好英语？ | 怎么学好英语呢？
 """)
 
