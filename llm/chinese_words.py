@@ -27,3 +27,13 @@ def is_proper_name(word: str) -> bool:
 
     tagged = rjieba.tag(word)
     return len(tagged) == 1 and tagged[0][1] in ("nr", "ns", "nt", "nz")
+
+
+def is_person(word: str) -> bool:
+    """Whether the dictionary has the word as somebody's name.
+
+    Thread-safety: may be called from any thread.
+    """
+    import rjieba
+
+    return [tag for _, tag in rjieba.tag(word)] == ["nr"]

@@ -4,32 +4,44 @@ A question is brought into a normal form by rewrites that change nothing in its 
 no rewrite names is compared as it stands and in its order, so numbers, negation, roles, tense,
 names, code, quoted text, scope, format and the wish for a language all have to agree. The rules:
 
-1. *Framing* goes: greetings, "please", "can you tell me", "I was wondering", thanks; "can you" and
-   the like only before a verb of asking ("can you list …", not "can you swim").
-2. *How-to questions* are one: "how do I/you", "how can I", "how to", "what is the way to". "How
-   should I" is another, and so are "how do we", "is there a way to" and "the best way to", and
-   each where the verb is no deed ("how do I get cancer").
-3. *The auxiliary's place* is free: "why the sky is blue" is "why is the sky blue". Which
-   auxiliary counts (present and past, can and should); "do" goes. "Not" moves along with it, but
-   not past words such as "all" and "only", with which its place has a meaning, and not in a
-   question for yes or no: "can you not smoke" isn't "can't you smoke".
-4. *Contractions* are written out. British spelling is American.
-5. *Articles*: "the" and "a" are different. None may stand for either where a question in haste has
-   none at all ("how to sort list", "what is capital of France"), but not before names.
-6. *One or several* are different: hives are an illness, and merging lists isn't merging a list.
-7. *The s of the third person* is no difference. Every other form of a verb is.
+1. *Framing* goes: greetings, "please", "can you tell me", "I was wondering", thanks; "can you" only
+   where it can't ask what may be done ("can you list the …", not "can you give a baby honey"), "do
+   you know how to" never, "tell me when" and "tell me if" neither (they may be for later). No
+   greeting goes from a question about words that doesn't say about which ("hello, how do you say it").
+2. *How-to questions* are one: "how do I", "how can I", "how does one", "how to", "what is the way
+   to". "How do you" only for what takes hands and in a programming language: whoever answers
+   stores conversations too. "How should I", "how do we", "is there a way to", "a way to" and "the
+   best way to" are others, and so is each where the verb is no deed ("how do I get cancer").
+3. *The auxiliary's place* is free where something asks: "tell me why the sky is blue", or a question
+   mark; "why we sleep" alone is a book. Which auxiliary counts; "do" and "does" go where the verb
+   shows them ("how it works"). "Not" moves along with it, but only from right behind the subject
+   ("find him not guilty"), not past "all" and "only", and not in a question for yes or no.
+4. *Contractions* are written out, but 's where it may be "has" ("who's called"), and none where
+   letters may be asked for ("how do you spell cannot"). British spelling is American, but not where
+   the word itself may be the point ("why colour", "is colour valid in CSS").
+5. *Articles* count: "the law", "a law", "law". They may be left out in haste, everywhere, only before
+   single things ("how to sort list") and "the" before what there is one of ("capital of France").
+6. *Number* counts, in nouns and in is/are, was/were, do/does, has/have, this/these: "what are
+   aids" asks for devices. Only these don't, because the answer is one: "what is/are the
+   difference(s) between", and is/are before "the symptoms of" and the like.
+7. *The s of the third person* is no difference where "does" stands for it. Every other form of a
+   verb is.
 8. *Capitals* count, except at the start of a sentence and in names that mean nothing else in
-   small letters. A capitalised word is compared as it is written.
-9. *Numbers* as words are digits where no other number stands beside them. Anything with a digit
-   or a sign in it is compared exactly.
-10. *Spellings* of a word are a closed list; no two words are the same.
-11. In a question *about words* (mean, spell, synonym, translate, a language's name, …) 7, 9 and 10 don't
-    count; 9 and 10 neither in one that may be about letters (string, length, British, …).
+   small letters, written as usual (git and Git, not GIT). A capitalised word is compared as it is
+   written. Python and Ubuntu are names only beside words such as "install".
+9. *Numbers* as words are digits only before a unit or in a sum ("nine inch nails" are a band), and
+   where no other number stands beside them. Anything with a digit or a sign is compared exactly.
+10. *Spellings* of a word are a closed list; no two words are the same, but units and their signs (km).
+11. In a question *about words* (mean, spell, synonym, translate, a language's name, …) 4, 7, 9 and 10
+    don't count; 9 and 10 neither in one that may be about letters (string, length, British, …).
 12. *Order* counts, but: "difference between A and B" is "between B and A"; "in winter, how …" is
-    "how … in winter"; the one programming language of a question may stand before its noun
-    ("a Python list", but not "a Python compiler") or after it ("a list in Python"); "by whom was X painted" is "who painted X".
-13. "Explain X" is "what is X", and so is "name the X" "what is the X", but they aren't each other;
-    "how tall is X" is "what is the height of X", "France's capital" the capital of France.
+    "how … in winter", where it can belong to nothing else ("in a hat, who saw the man"); "in which
+    city is X" is "which city is X in"; the one programming language of a question may stand before
+    its noun ("a Python list", but not "a Python compiler") or after it ("a list in Python"); "by
+    whom was X painted" is "who painted X", "the author of X" who wrote it.
+13. "Explain X" is "what is X" for a thing, not for a figure ("the price of gold"), and "name the X of"
+    is "what is the X of", but they aren't each other; "how tall is X" is "what is the height of X",
+    of a name how old, deep or big too; "France's capital" is the capital of France.
 14. Punctuation counts, except one `.` or `?` right after the last word of a question.
 """
 
@@ -166,9 +178,9 @@ def _sentence(tokens: list[tuple[str, str]], mark: str, about_words: bool) -> Se
         if auxiliary in ("is", "are") and words[:1] == ["the"] and words[2:3] == ["of"]:
             auxiliary = "is" if words[1] in SEVERAL_OF else auxiliary
     within, words = ("", words) if about_words else within_language(words)
-    if within and head == "how" and auxiliary == "is" and words[-1:] and words[-1] in DONE:
-        if words[0] in ("a", "an"):
-            head, auxiliary, words = "how_to", "", [DONE[words[-1]], *words[:-1]]
+    if within and head == "how" and auxiliary == "is" and words[:1] in (["a"], ["an"]):
+        if (deed := DONE.get(words[-1])) is not None:
+            head, auxiliary, words = "how_to", "", [deed, *words[:-1]]
     pair: tuple[tuple[Word, ...], ...] = ()
     found = difference_of(head, auxiliary, words)
     if found is not None:
@@ -275,7 +287,8 @@ def _same_sentence(a: Sentence, b: Sentence) -> bool:
     if not _same_articles(a, pairs):
         return False
     return all(
-        len(one) == len(other) and all(_same_side(x, y, a.within) for x, y in zip(one, other, strict=True))
+        len(one) == len(other)
+        and all(_same_side(x, y, a.within) for x, y in zip(one, other, strict=True))
         for one, other in zip(a.pair, b.pair, strict=True)
     )
 

@@ -16,10 +16,12 @@ from llm.same_question_en_words import (
     DEGREES,
     DESCRIBING,
     EXPLAINED,
+    FIGURES,
     FIRST_PERSON,
     GIVEN,
     HOW_TO,
     IN_COMPUTING,
+    ITS_OWN,
     KEEPS_S,
     LANGUAGES,
     MAKERS,
@@ -27,6 +29,7 @@ from llm.same_question_en_words import (
     MONEY_AND_UNITS,
     NUMBER_WORDS,
     OF_LANGUAGE,
+    ONE_OF_MANY,
     OPENINGS,
     PERSONAL,
     POINTING,
@@ -36,6 +39,7 @@ from llm.same_question_en_words import (
     SEASONS,
     SOUGHT,
     SUPERLATIVE_WAYS,
+    SUPERLATIVES,
     WAY_TO_PLACES,
     WISHED,
     WISHES,
@@ -75,7 +79,9 @@ def unframed(words: list[str], about_words: bool) -> tuple[list[str], bool]:
             if (
                 not dangling
                 and words[-len(closing) :] == list(closing)
-                and (bare or not apart or (apart[0] in _SIGNS and not (about_words and ":" in apart)))
+                and (
+                    bare or not apart or (apart[0] in _SIGNS and not (about_words and ":" in apart))
+                )
             ):
                 words = words[: -len(closing)]
         while words and words[-1] in _SIGNS:
@@ -104,12 +110,18 @@ def _commands(asking: tuple[str, ...], rest: list[str]) -> bool:
     """Whether something is to be done later, or shown: "tell me when it is ready"."""
     if "tell" in asking and rest[0] in ("when", "if"):
         return True
+    if asking[:2] == ("do", "you") and rest[:2] == ["how", "to"]:  # "do you know how to swim?"
+        return True
     return "show" in asking and rest[:2] not in (["how", "to"], ["how", "do"], ["how", "can"])
 
 
 def _is_wish(wish: tuple[str, ...], rest: list[str]) -> bool:
     """Whether "can you …" wishes for it. "Can you give a baby honey?" asks what may be done."""
-    if not set(wish) & {"can", "could", "would", "will"} or set(wish) & {"please", "kindly", "kind"}:
+    if not set(wish) & {"can", "could", "would", "will"} or set(wish) & {
+        "please",
+        "kindly",
+        "kind",
+    }:
         return True
     verb, after = rest[0], rest[1:]
     if after[:1] == ["me"]:
@@ -125,8 +137,10 @@ def _is_wish(wish: tuple[str, ...], rest: list[str]) -> bool:
     if verb in ("recommend", "suggest"):
         return after[:1] in (["a"], ["an"], ["some"])
     if verb == "write":
-        return after[:1] in (["a"], ["an"]) and bool(set(after[1:3]) & WRITTEN_WORKS) and (
-            "about" in after
+        return (
+            after[:1] in (["a"], ["an"])
+            and bool(set(after[1:3]) & WRITTEN_WORKS)
+            and ("about" in after)
         )
     return False
 
@@ -143,6 +157,8 @@ def _ends_there(words: list[str], opening: tuple[str, ...]) -> bool:
     if len(words) == len(opening) or words[0] in ("please", "kindly"):
         return True
     after = words[len(opening)]
+    if opening == ("so",) and len(words) < 4:
+        return False
     if after in _SIGNS:
         return True
     # "Question why we sleep" is a book's advice.
@@ -200,6 +216,10 @@ _ATTACHING = (
 
 def stranded(words: list[str]) -> list[str]:
     """ "in which city is X" to "which city is X in"."""
+    if words[0] == "what" and len(words) > 3:
+        return [_which(words), *words[1:]]
+    if words[:3] == ["which", "is", "the"] and len(words) > 4:
+        return ["what", *words[1:]] if words[3] in SUPERLATIVES else words
     if (
         words[0] not in ("in", "at", "from", "by", "on")
         or words[1:2] not in (["which"], ["what"])
@@ -208,8 +228,12 @@ def stranded(words: list[str]) -> list[str]:
     ):
         return words
     if words[0] == "in" and words[2] == "year":
-        return ["what", *words[2:]]
-    return [*words[1:], words[0]]
+        return ["which", *words[2:]]
+    return [_which(words[1:]), *words[2:], words[0]]
+
+
+def _which(words: list[str]) -> str:
+    return "which" if words[1] in ONE_OF_MANY else words[0]
 
 
 def head_of(words: list[str], asks: bool) -> tuple[str, list[str]]:
@@ -244,8 +268,11 @@ def _way(opening: tuple[str, ...], who: str, rest: list[str]) -> str:
     own = "_".join(word for word in opening if word not in PERSONAL) + f"_{who}"
     persons = set(rest) & PERSONAL
     if who == "you":
-        generic = rest[0] in BY_HAND or set(rest) & (IN_COMPUTING | LANGUAGES)
-        return "how_to" if generic and not persons and rest[0] not in BEFALLS else own
+        by_hand = rest[0] in BY_HAND and len(rest) > 1 and rest[1] not in ("up", "down", "without")
+        places = [at for at, word in enumerate(rest) if at and word in IN_COMPUTING]
+        coded = len(places) == 1 and rest[places[0] - 1] == "in" and rest[0] not in ITS_OWN
+        generic = opening[1] == "do" and (by_hand or coded) and rest[0] not in BEFALLS
+        return "how_to" if generic and not persons else own
     if who == "one":
         return own if persons or rest[0] in BEFALLS else "how_to"
     if who == "i" and (rest[0] in BEFALLS or persons - FIRST_PERSON):
@@ -281,6 +308,12 @@ def as_question(words: list[str]) -> tuple[str, list[str]]:
         return "", ["why", *words[2:]]
     if words[:2] in (["difference", "between"], ["differences", "between"]):
         return "", ["what", "is", "the", *words]
+    wished = words[0] in ("write", "tell", "recommend", "suggest") and words[1:2] == ["me"]
+    if wished and words[2:3] in (["a"], ["an"], ["some"]):
+        return "", [words[0], *words[2:]]
+    bare = words[1:] if words[0] == "the" else words
+    if len(bare) > 2 and bare[0] in FIGURES and bare[1] == "of" and _is_named(bare[2:]):
+        return "", ["what", "is", "the", *bare]
     if words[:2] == ["by", "whom"]:
         return "", ["who", *words[2:], "by"]
     if words[-2:] == ["by", "whom"]:
@@ -323,6 +356,8 @@ def without_auxiliary(head: str, words: list[str], embedded: bool) -> tuple[str,
         or head not in ("what", "which", "who", "whose", "how")
         or (head == "how" and words[:1] not in (["many"], ["much"]))
     )
+    if head == "how" and words[:2] == ["much", "is"]:
+        return "is", False, [words[0], *words[2:]]
     if not anywhere and (not words or words[0] not in AUXILIARIES):
         return "", False, words
     for place, word in enumerate(words):
@@ -373,23 +408,23 @@ def reworded(head: str, auxiliary: str, words: list[str]) -> tuple[str, str, lis
     by = words[-2] if len(words) > 2 and words[-1] == "by" else ""
     if head == "who" and auxiliary in ("was", "were") and by in AGENTS:
         return head, "", [AGENTS[by], *words[:-2]]
-    if head == "who" and auxiliary in ("is", "was") and len(words) > 3 and words[0] == "the":
-        if words[1] in MAKERS and words[2] == "of" and not set(words) & CLAUSE_STARTS:
-            return head, "", [MAKERS[words[1]], *words[3:]]
+    makes = len(words) > 3 and words[0] == "the" and words[1] in MAKERS and words[2] == "of"
+    if head == "who" and auxiliary in ("is", "was") and makes and not set(words) & CLAUSE_STARTS:
+        return head, "", [MAKERS[words[1]], *words[3:]]
     if head == "how" and auxiliary in ("is", "are") and len(words) > 1:
         if words[0] in MEASURES and not set(words) & _COMPARING:
             named = _is_named(words[1:])
             river = named and words[1] == "the"  # "how long is Titanic" asks for hours
             if words[0] in ("tall", "heavy") or (river if words[0] == "long" else named):
-                return "what", "is", ["the", MEASURES[words[0]], "of", *words[1:]]
+                return "what", auxiliary, ["the", MEASURES[words[0]], "of", *words[1:]]
         if words[0] == "much" and words[1].isdigit() and _is_reckoned(words[2:]):
             return "what", "is", words[1:]
-    if head == "how" and auxiliary in ("is", "are") and words[-1:] == ["different"]:
-        if words.count("and") == 1 and auxiliary == "are":
-            return "what", "is", ["the", "difference", "between", *words[:-1]]
-    if head == "how" and not auxiliary and words[:4] == ["many", "people", "live", "in"]:
-        if _is_named(words[4:]):
-            return "what", "is", ["the", "population", "of", *words[4:]]
+    apart = words[-1:] == ["different"] and words.count("and") == 1
+    if head == "how" and auxiliary == "are" and apart:
+        return "what", "is", ["the", "difference", "between", *words[:-1]]
+    people = head == "how" and not auxiliary and words[:4] == ["many", "people", "live", "in"]
+    if people and _is_named(words[4:]):
+        return "what", "is", ["the", "population", "of", *words[4:]]
     means = len(words) > 1 and words[-1] in ("mean", "means")
     if head == "what" and not auxiliary and means:
         # an abbreviation; "what does life mean" isn't "what is the meaning of life"
@@ -477,7 +512,11 @@ def difference_of(
     if not all(_is_side(side) for side in sides):
         return None
     # The time difference between two places has a direction, and so has one in percent.
-    if words[: at - 1] not in ([], ["the"], ["the", "main"]) or head != "what" or auxiliary not in ("is", "are"):
+    if (
+        words[: at - 1] not in ([], ["the"], ["the", "main"])
+        or head != "what"
+        or auxiliary not in ("is", "are")
+    ):
         return None
     return ["difference", "between", *words[1 : at - 1]], sides
 

@@ -7,6 +7,7 @@ import re
 from llm.same_question_en_words import (
     ABOUT_LETTERS,
     ACRONYMS,
+    AFTER_NAMES,
     AFTER_PYTHON,
     ARITHMETIC,
     AUXILIARIES,
@@ -15,11 +16,14 @@ from llm.same_question_en_words import (
     CASELESS,
     CONTRACTIONS,
     IN_CODE,
+    IZED,
     KEEPS_S,
+    MADE,
     NAMES,
     NO_PARTICIPLES,
     OF_LANGUAGE,
     ONES,
+    OURED,
     PARTICIPLES,
     PHRASES,
     QUESTION_WORDS,
@@ -52,7 +56,9 @@ _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)(km|cm|mm|kg|mg|ml|%)")
 
 
-_ABBREVIATIONS = listed("vs. mr. mrs. ms. dr. st. e.g. i.e. etc. approx. p.m. a.m. pct.")
+_ABBREVIATIONS = listed(
+    "vs. mr. mrs. ms. dr. st. e.g. i.e. u.s. u.k. u.n. etc. approx. p.m. a.m. pct."
+)
 
 
 def tokens_of(text: str) -> list[tuple[str, str]]:
@@ -129,7 +135,8 @@ def spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
     about_letters = about_letters or _to_be_written(typed)
     how = "how" in typed[:8]
     exact = lowered & (SPELLING_COUNTS if how else SPELLING_COUNTS | IN_CODE)
-    has_done = any(_is_participle(word) for word, kind in tokens if kind == "word")
+    done = {word for word, kind in tokens if kind == "word" and _is_participle(word)}
+    has_done = bool(done) and not (done <= MADE and tokens[0][0].lower() in ("how's", "where's"))
     words: list[str] = []
     for place, (token, kind) in enumerate(tokens):
         lower = token.lower()
@@ -141,7 +148,11 @@ def spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
             words.append(EXACT + token)
         elif lower in ("am", "pm") and place and tokens[place - 1][1] in ("number", "code"):
             words.append(f"o'clock_{lower}")
-        elif before in ("a", "an") and lower in CASELESS and after not in OF_LANGUAGE:
+        elif (
+            before in ("a", "an")
+            and lower in CASELESS
+            and after not in OF_LANGUAGE | AFTER_PYTHON | AFTER_NAMES
+        ):
             # A python is a snake, but a python list isn't.
             words.append(token if token.islower() else EXACT + token)
         elif lower in ("python", "ubuntu") and not _is_the_language(before, after):
@@ -159,7 +170,7 @@ def spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
         return words
     if not about_letters:
         words = [SHORT_NAMES.get(word, word) for word in words]
-        if not exact:
+        if not exact and not _is_used(words):
             replaced = [_synonym(word) for word in words]
             # "is it color or colour": where both stand, their difference is the question
             if len(set(replaced)) == len(set(words)):
@@ -215,12 +226,28 @@ def _to_be_written(words: list[str]) -> bool:
     )
 
 
+def _is_used(words: list[str]) -> bool:
+    """Whether the word itself may be what is asked about: "should I use organise", "why colour"."""
+    changed = [place for place, word in enumerate(words) if _synonym(word) != word]
+    return any(place == 0 or words[place - 1].startswith("us") for place in changed) or (
+        bool(changed) and len(words) < 4
+    )
+
+
 def _synonym(word: str) -> str:
     if word in SYNONYMS:
         return SYNONYMS[word]
+    if (ised := _ISED.fullmatch(word)) and ised[1] in IZED:
+        return f"{ised[1]}iz{ised[2]}"
+    if (oured := _OURED.fullmatch(word)) and oured[1] in OURED:
+        return f"{oured[1]}or{oured[2] or ''}"
     if word.endswith("s") and word[:-1] in SYNONYMS and word not in KEEPS_S:
         return SYNONYMS[word[:-1]] + "s"
     return word
+
+
+_ISED = re.compile(r"(\w+)is(e|es|ed|ing|er|ers|ation|ations)")
+_OURED = re.compile(r"(\w+)our(s|ed|ing|ite|ites|hood|hoods|ful|less|y|al|able)?")
 
 
 def _cased(token: str, first: bool) -> str:

@@ -93,6 +93,23 @@ OPENINGS = _phrases("""
     greetings
     sorry to bother you
     sorry to bother you but
+    hi folks
+    out of curiosity
+    by the way
+    btw
+    so
+    ok
+    okay
+    simple question
+    silly question
+    stupid question
+    dumb question
+    basic question
+    random question
+    sorry for the basic question
+    i have a simple question
+    here is my question
+    my question is
     i've always wondered
     i have always wondered
     i always wondered
@@ -154,6 +171,24 @@ ASKING = _phrases("""
     please show me
     do you know
     do you happen to know
+    can you help me understand
+    could you help me understand
+    please help me understand
+    help me understand
+    i would love to know
+    i'd love to know
+    would you be able to tell me
+    are you able to tell me
+    i was hoping you could tell me
+    i would be grateful if you could tell me
+    i'd be grateful if you could tell me
+    i need to understand
+    what i want to know is
+    what i would like to know is
+    can you teach me
+    could you teach me
+    teach me
+    please teach me
     does anyone know
     does anybody know
     may i ask
@@ -223,6 +258,25 @@ CLOSINGS = _phrases("""
     please
     thanks
     thank you
+    thx
+    please help
+    please advise
+    help please
+    can you help
+    can you help me
+    could you help
+    could you help me
+    can anyone help
+    any help is appreciated
+    any help would be appreciated
+    any ideas
+    any idea
+    just curious
+    just wondering
+    i appreciate it
+    much appreciated
+    thanks for your help
+    thank you for your help
     thanks in advance
     thank you in advance
     cheers
@@ -306,7 +360,7 @@ NAMES = listed("""
     dublin athens istanbul cairo moscow beijing shanghai sydney melbourne toronto chicago seattle
     french german spanish italian portuguese japanese russian english european american
     british canadian australian indian african asian norwegian pythagorean shakespeare einstein
-    mozart beethoven everest
+    mozart beethoven everest celsius fahrenheit
     monday tuesday wednesday thursday friday saturday sunday
     january february april june july september october november december christmas
 """)
@@ -391,40 +445,8 @@ IRREGULAR = _table("""
 # Two spellings of one word. No two words are here, for a neighbour makes a term of the one and not
 # of the other: a purchase order, a business directory, a kid goat.
 SYNONYMS = _table("""
-    color: colour
-    favorite: favourite
     center: centre
     theater: theatre
-    behavior: behaviour
-    neighbor: neighbour
-    neighborhood: neighbourhood
-    flavor: flavour
-    humor: humour
-    honor: honour
-    harbor: harbour
-    odor: odour
-    vapor: vapour
-    tumor: tumour
-    armor: armour
-    analyze: analyse
-    organize: organise
-    optimize: optimise
-    initialize: initialise
-    visualize: visualise
-    normalize: normalise
-    serialize: serialise
-    deserialize: deserialise
-    recognize: recognise
-    summarize: summarise
-    minimize: minimise
-    maximize: maximise
-    customize: customise
-    synchronize: synchronise
-    categorize: categorise
-    memorize: memorise
-    sterilize: sterilise
-    fertilize: fertilise
-    apologize: apologise
     anemia: anaemia
     leukemia: leukaemia
     diarrhea: diarrhoea
@@ -445,17 +467,51 @@ SYNONYMS = _table("""
     yogurt: yoghurt
     doughnut: donut
     vs: versus
-    colors: colours
     approximately: approx
     percent: pct
     wifi: wi-fi
     email: e-mail
     ok: okay
-    kilometer: kilometre
-    centimeter: centimetre
-    millimeter: millimetre
-    milliliter: millilitre
     liter: litre
+    sulfur: sulphur
+    pajamas: pyjamas
+    mustache: moustache
+    airplane: aeroplane
+    judgment: judgement
+    aging: ageing
+    defense: defence
+    offense: offence
+    canceling: cancelling
+    traveler: traveller
+    traveled: travelled
+    modeled: modelled
+    labeling: labelling
+    fueled: fuelled
+    pretense: pretence
+    analyze: analyse
+    analyzed: analysed
+    analyzing: analysing
+    paralyze: paralyse
+    paralyzed: paralysed
+    catalyze: catalyse
+    km: kilometer, kilometers, kilometre, kilometres, kms
+    cm: centimeter, centimeters, centimetre, centimetres
+    mm: millimeter, millimeters, millimetre, millimetres
+    ml: milliliter, milliliters, millilitre, millilitres
+    kg: kilogram, kilograms, kgs
+    mg: milligram, milligrams
+""")
+# "-ise" is "-ize" after these, and "-our" is "-or".
+IZED = listed("""
+    organ optim initial visual normal serial deserial recogn summar minim maxim custom synchron
+    categor memor steril fertil apolog real critic priorit util final standard author stabil sanit
+    token vector parallel monet hypnot immun pasteur oxid popular modern emphas character random
+    special general legal neutral crystall sympath symbol theor urban vapor victim equal mobil
+    scrutin caramel personal rational capital material moistur polar magnet ion hybrid
+""")
+OURED = listed("""
+    col fav hon behavi neighb flav hum harb od vap tum arm lab rum sav vig endeav val rig parl splend
+    clam ard
 """)
 
 # A name's short form, which is no spelling.
@@ -467,6 +523,8 @@ PHRASES = {
     ("regular", "expressions"): "regexes",
     ("visual", "studio", "code"): "vscode",
     ("multiplied", "by"): "times",
+    ("web", "site"): "website",
+    ("web", "sites"): "websites",
     ("half", "an", "hour"): "30 minutes",
     ("i'd", "like"): "i would like",
     ("we'd", "like"): "we would like",
@@ -502,6 +560,7 @@ ABOUT_WORDS = listed("""
 
 # Where one of these stands, a question may be about letters, so that spelling counts.
 ABOUT_LETTERS = ABOUT_WORDS | listed("""
+    symbol symbols abbreviate abbreviated abbreviations shorten form
     correct character characters string strings length reverse
     reversed hash english british american americans britain roman numeral numerals digit digits
     code encode encoding encoded property tag attribute keyword
@@ -630,11 +689,13 @@ SOUGHT = (
 BY_HAND = listed("""
     boil cook bake fry roast grill tie iron wash clean fold sew knit plant prune peel chop slice
     paint sharpen repair fix install uninstall reinstall remove open unlock assemble brew poach
-    freeze thaw defrost marinate hang drill weld sand shave trim mow rake dig water fertilize
+    thaw defrost marinate hang drill weld sand shave trim mow rake dig water fertilize
     tune string ride drive park milk shear pluck season knead whisk center reboot restart reset
-    factory-reset format mount unplug unclog solve
+    factory-reset format mount unplug unclog
 """)
-IN_COMPUTING = listed("css html git docker linux bash sql php regex kubernetes vscode")
+# In a language, but for these, which whoever answers may do too.
+IN_COMPUTING = LANGUAGES | listed("css html")
+ITS_OWN = listed("run use execute work fix debug learn write know read solve choose test say")
 PERSONAL = listed(
     "i me my mine myself you your yours yourself we us our ours ourselves one oneself"
 )
@@ -678,7 +739,7 @@ IN_CODE = listed("""
 SPELLING_COUNTS = ABOUT_LETTERS | listed("""
     right wrong valid invalid proper allowed
     accepted scrabble crossword australia canada england uk usa america australian canadian method
-    domain username hashtag
+    domain username hashtag canadians australians
 """)
 TO_THE_SIGN = SPELLING_COUNTS | IN_CODE | listed("write writes written writing type types typed")
 """With these 1,000 isn't 1000, nor 5km 5 km."""
@@ -707,3 +768,15 @@ DESCRIBING = listed("""
 """)
 WRITTEN_WORKS = listed("poem story song haiku limerick essay sonnet speech joke")
 MONEY_AND_UNITS = UNITS | listed("euro dollar pounds yen yuan rupees francs fahrenheit celsius mph")
+
+# With these "how's" is "how is": nothing is made without being made.
+MADE = listed("made used produced calculated measured manufactured mined extracted")
+# "What country" is "which country": there is one.
+ONE_OF_MANY = listed("country city continent year")
+# "Population of Norway" alone asks for it.
+FIGURES = listed("capital population currency gdp area")
+AFTER_NAMES = listed("commit branch repository repo container file query")
+SUPERLATIVES = listed("""
+    largest longest biggest tallest highest deepest fastest oldest smallest richest hottest coldest
+    nearest closest heaviest widest shortest best worst cheapest most
+""")

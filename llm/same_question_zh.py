@@ -5,22 +5,31 @@ that is left is compared, in its order. Chinese has no spaces, so the closed lis
 among the words of a segmenter; the comparison itself is of characters, so that it doesn't hang on
 where the segmenter cut. The rules:
 
-1. *Framing* goes: 你好, 请问, 我想知道, 能告诉我…吗, 谢谢; 请, 帮我 and 能不能 only before a verb of
-   asking such as 写一, 列出, 翻译 (not in 能不能吃).
-2. *How* (怎么, 怎样, 如何, 咋; 该, 要 before it and 才, 才能, 去 after it) and *why* (为什么, 为何, 为啥) are
-   one word each, and their place in the sentence is free where there is no other question word:
-   天空为什么是蓝色的, 为什么天空是蓝色的; not so beside a verb that takes a clause (说, 知道, 让). "怎么把锈去掉" is "锈怎么去掉". 怎么 before 不, 没, 会, 还, 这么 is no "how" and stays.
-3. "什么是X" is "X是什么". "X是什么意思" isn't.
-4. *Yes or no*: 能不能X is 能X吗, 可不可以 is 可以…吗, 是否X is X吗. 能 and 可以 are different.
-5. 的 goes before words such as 区别 and 方法 (他什么时候来的 keeps its own: that is past). Particles of tone (呢, 啊) go.
-6. 一个 stays: 一个中国 isn't 中国.
-7. *Numbers* in characters are digits before a measure word; 两 is 2. Two digits without a place
+1. *Framing* goes: 你好, 请问, 我想知道, 能告诉我…吗, 谢谢; 请, 帮我 only before a verb of asking such as
+   写一, 列出, 翻译; bare 能不能 and 可不可以 only before 介绍一下 and the like (能不能计算 asks whether it can
+   be). Not before somebody who may be the one to be told or asked (告诉我妈妈怎么做饭), not 告诉我什么时候
+   (later), not 你知道…吗 without another question, and nothing from a question about words that
+   doesn't say about which (你好，用英语怎么说).
+2. *How* (怎样, 如何, with 才, 才能 after it where nothing befalls anybody) and *why* (为什么, 为何, 为啥) are
+   one word each. 怎么 and 咋 are "how" only with no subject or a thing that does nothing by itself:
+   他怎么辞职, 头怎么疼 ask why. 该 and 要 stay. "How" may stand before or after 在, 用, 从, 对, 给 …; "why" may
+   move where there is no other question word, no 只, 都 or 不 before it, and no verb that takes a
+   clause (说, 知道, 让). "怎么把列表反转" is "列表怎么反转" for a closed list of things; a dog bites itself.
+3. "什么是X" is "X是什么", where X isn't 今天, somebody or 红色的. "X是什么意思" isn't.
+4. *Yes or no*: 能不能X is 能X吗, 可不可以 is 可以…吗, 是否X is X吗, but not within a clause (他说能不能去). 能, 可以, 会,
+   要 and 该 are different; so are 了, 过 and 着, 不 and 没, 地, 得 and 的, 把 and 被.
+5. 的 goes between a name and words such as 人口 and 首都 (政治意义 is no meaning of politics). Particles of tone
+   (呢, 啊) go where something else asks (苹果呢 is a question of its own).
+6. 一个 stays: 一个中国 isn't 中国. So do measure words, and blanks between characters.
+7. *Numbers* in characters are digits before a measure word; 两 is 2 only before what isn't numbered
+   too (二级 is the second, 两级 are two), 一 alike (一家, 一度). Two digits without a place
    word (五六岁) are no number: they stand in both questions to the character.
-8. *Synonyms* are question words (啥, 何时) and spellings. Latin words are names: compared as they are written, but for those
-   that mean nothing else in small letters.
+8. *Synonyms* are question words (啥, 何时) and spellings, these not where a spelling may be asked for. Latin
+   words are names: compared as they are written, but for those that mean nothing else in small letters.
 9. In a question *about words* (意思, 怎么读, 翻译, something in quotation marks) 5 to 8 don't count.
-10. *Order* counts, but: "A和B" is "B和A" where the difference between them is asked; 在Python中 may
-    stand at the start or after "how".
+10. *Order* counts, but: "A和B" is "B和A" where the difference between them is asked and neither has
+    more words than the other (中国苹果和梨); 在Python中 may stand at the start or after "how".
+    Traditional characters are none of the simplified.
 """
 
 from __future__ import annotations
@@ -28,7 +37,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from llm.chinese_words import is_proper_name, segmented
+from llm.chinese_words import is_person, is_proper_name, segmented
 from llm.same_question_en_tokens import caseless
 from llm.same_question_en_words import SHORT_NAMES
 from llm.same_question_zh_words import (
@@ -36,12 +45,12 @@ from llm.same_question_zh_words import (
     AFTER_DE,
     APPROXIMATE,
     ASKING,
+    BEFALLS,
     CLAUSE_VERBS,
     DIGITS,
+    FOCUSING,
     GREETING,
     HOW,
-    BEFALLS,
-    FOCUSING,
     HOW_AFTER,
     MEASURES,
     MODAL_WISHING,
@@ -162,8 +171,11 @@ def _is_asked(asking: str, rest: str) -> bool:
     """
     if not QUESTION.search(rest.rstrip("？?。. ").removesuffix("吗")):
         return False
+    if len(rest.rstrip("？?。. ")) < 4:
+        return False
     apart = asking[-1] in ",，:： " or asking.endswith(("请问", "请问一下", "请问下"))
-    if not apart and rest.startswith(PEOPLE):
+    told = not apart and any(verb in asking for verb in ("问", "教", "询", "告诉"))
+    if told and (rest.startswith(PEOPLE) or is_person(segmented(rest)[0])):
         return False
     return not ("告诉我" in asking and rest.startswith(("什么时候", "何时", "几点", "多久")))
 
@@ -273,7 +285,19 @@ def _head(words: list[str]) -> tuple[str, list[str]]:
         return ("yes_no", words[:-1]) if not asking else ("", words)
     yes_no = [place for place, word in enumerate(words) if word in YES_NO]
     # 他说能不能去 isn't 他说能去吗
-    unsure = set(words) & (CLAUSE_VERBS | UNASKED) - {"去", "来", "写", "学", "学习", "想", "爱", "喜欢", "帮", "帮助", "需要"}
+    unsure = set(words) & (CLAUSE_VERBS | UNASKED) - {
+        "去",
+        "来",
+        "写",
+        "学",
+        "学习",
+        "想",
+        "爱",
+        "喜欢",
+        "帮",
+        "帮助",
+        "需要",
+    }
     if len(yes_no) == 1 and not asking and not unsure:
         (place,) = yes_no
         kept = YES_NO[words[place]]
@@ -308,7 +332,15 @@ def _how(words: list[str], place: int, free: bool) -> tuple[str, list[str]]:
     before, rest = words[:place], words[place + 1 :]
     if words[place] in ("怎么", "咋"):
         symptom = any(word.startswith(SYMPTOMS) for word in rest)
-        if words[-1] == "了" or (before and symptom) or rest[0] in PRONOUNS:
+        subject = [word for word in before if _HAN.fullmatch(word) and word not in THINGS]
+        placed = before[:1] and (
+            before[0] in PLACING or (before[1:2] and before[1] in WITHIN_AFTER)
+        )
+        refused = any(word[0] in "不没" or "不" in word for word in rest)
+        # 他怎么辞职 asks why, 他如何辞职 how; a list does nothing of its own
+        if (before and symptom) or (subject and not placed) or refused:
+            return "", [*before, "怎么", *rest]
+        if words[-1] == "了" or rest[0] in PRONOUNS:
             return "", words
         if not before and set(words) & NOT_HOW:
             return "", words
@@ -320,7 +352,7 @@ def _how(words: list[str], place: int, free: bool) -> tuple[str, list[str]]:
                 break
     if not free or before[-1:] in (["该"], ["要"]):
         return "", [*before, "如何", *rest]
-    if rest[:1] == ["把"] and len(rest) > 2 and rest[1] in THINGS:
+    if rest[:1] == ["把"] and len(rest) > 2 and rest[1] in THINGS and rest[2] not in WITHIN_AFTER:
         # 怎么把列表反转 is 列表怎么反转; 怎么把狗咬死 isn't 狗怎么咬死
         return "how", [*before, rest[1], "如何", *rest[2:]]
     if before and before[0] not in PLACING and not (before[1:2] and before[1] in WITHIN_AFTER):

@@ -447,6 +447,25 @@ REFUSED = {
 }
 
 SAME_ENGLISH = pairs("""
+    How do I renew my passport? | How to renew my passport?
+    Can you help me understand how vaccines work? | How do vaccines work?
+    Out of curiosity, who painted Guernica? | Who painted Guernica?
+    In which year did the Titanic sink? | What year did the Titanic sink?
+    In what country is Petra? | Which country is Petra in?
+    How come birds sing? | Why do birds sing?
+    Who is the author of Dracula? | Who wrote Dracula?
+    How many kilometres are in a mile? | How many km are in a mile?
+    How are crocodiles and alligators different? | difference between alligators and crocodiles
+    What is the population of Norway? | population of Norway
+    Which is the longest river in Africa? | What is the longest river in Africa?
+    How do I pasteurise milk? | How do I pasteurize milk?
+    What labour laws exist in Spain? | What labor laws exist in Spain?
+    How's paper made? | How is paper made?
+    Can you write me a haiku about rain? | Write a haiku about rain.
+    How much is 15% of 80? | What is 15 percent of 80?
+    How do I unclog a drain? Can you help? | How do I unclog a drain?
+    What is the symptoms of measles? | What are the symptoms of measles?
+    How do you boil an egg? | How do I boil an egg?
     How do I start a car? | How does one start a car?
     How do I reverse a list in Python? | How can I reverse a Python list?
     How do I reverse a list in Python? | how to reverse a list in python

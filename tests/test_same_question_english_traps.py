@@ -74,6 +74,8 @@ TRAPS = {
         What is a person? | What are people?
         How do I make a leaf? | How do I make leaves?
         How do I draw lots? | How do I draw a lot?
+        Which is the test server? | What is the test server?
+        Which is the guest house? | What is the guest house?
     """,
     "articles": """
         What is the law? | What is a law?
@@ -277,6 +279,14 @@ TRAPS = {
         How do you stay safe? | How do I stay safe?
         How do you write poems? | How do I write poems?
         How do you reason? | How to reason?
+        How do you solve racism? | How do I solve racism?
+        How do you freeze? | How do I freeze?
+        How do you wash? | How do I wash?
+        How do you open up? | How do I open up?
+        How can you drive without arms? | How do I drive without arms?
+        How can you fix bugs in Python? | How can I fix bugs in Python?
+        How do you run Python code? | How do I run Python code?
+        How do you parse SQL? | How do I parse SQL?
     """,
     "no_deeds": """
         How do I gain weight eating nothing? | How to gain weight eating nothing?
@@ -317,6 +327,8 @@ TRAPS = {
         Can you show a negative balance? | Show a negative balance
         Can you rewrite history? | Rewrite history
         Can you write an essay in pencil? | Write an essay in pencil
+        Do you know how to swim? | How to swim?
+        Do you know how to cook? | How do you cook?
     """,
     "commands": """
         Tell me when 5 minutes are up | When are 5 minutes up?
@@ -336,6 +348,8 @@ TRAPS = {
         Hello: what does this mean? | What does this mean?
         How do I say it in French: thanks | How do I say it in French: thank you
         How do you spell it, please? | How do you spell it, thanks?
+        Well, how do I dig one? | How do I dig one?
+        So what? | What?
     """,
     "explanations": """
         Explain the price of gold | What is the price of gold?
@@ -365,6 +379,8 @@ TRAPS = {
         How many people live in a tent? | What is the population of a tent?
         How much time does a clock show? | How long does a clock show?
         How much time does he lose? | How long does he lose?
+        How old are the Beatles? | How old is the Beatles?
+        How old are Friends? | How old is Friends?
     """,
     "numbers_as_names": """
         What are nine inch nails? | What are 9 inch nails?
@@ -389,6 +405,14 @@ TRAPS = {
         Is there a method organise in Ruby? | Is there a method organize in Ruby?
         Does Australia use colour? | Does Australia use color?
         Is catalogue allowed in Scrabble? | Is catalog allowed in Scrabble?
+        How do I abbreviate kilogram? | How do I abbreviate kg?
+        What is the symbol of kilogram? | What is the symbol of kg?
+        What is the short form of kilometers? | What is the short form of km?
+        Should I use organise? | Should I use organize?
+        Do Canadians use colour? | Do Canadians use color?
+        Why colour? | Why color?
+        Who uses organise? | Who uses organize?
+        What is analyse? | What is analyze?
     """,
     "within_a_language": """
         How is len defined in Python? | How do I define len in Python?
