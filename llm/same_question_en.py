@@ -178,9 +178,9 @@ def _sentence(tokens: list[tuple[str, str]], mark: str, about_words: bool) -> Se
         if auxiliary in ("is", "are") and words[:1] == ["the"] and words[2:3] == ["of"]:
             auxiliary = "is" if words[1] in SEVERAL_OF else auxiliary
     within, words = ("", words) if about_words else within_language(words)
-    if within and head == "how" and auxiliary == "is" and words[:1] in (["a"], ["an"]):
-        if (deed := DONE.get(words[-1])) is not None:
-            head, auxiliary, words = "how_to", "", [deed, *words[:-1]]
+    done = within and head == "how" and auxiliary == "is" and words[:1] in (["a"], ["an"])
+    if done and words[-1] in DONE:
+        head, auxiliary, words = "how_to", "", [DONE[words[-1]], *words[:-1]]
     pair: tuple[tuple[Word, ...], ...] = ()
     found = difference_of(head, auxiliary, words)
     if found is not None:

@@ -187,6 +187,9 @@ def fronted_to_end(words: list[str]) -> list[str]:
     asks = bool(rest) and (rest[0] in QUESTION_WORDS or rest[0] in AUXILIARIES)
     clause = words[0] in ("if", "when") and len(first) > 2
     told = DESCRIBING | _CLAUSAL if clause else _ATTACHING
+    where = words[0] == "in" and bool(first) and first[0] in LANGUAGES and len(first) <= 2
+    if where and asks and "," not in rest:
+        return [*rest, *words[:comma]]
     nested = set(first) & (CLAUSE_STARTS - {"and", "or", "not"})
     if not asks or "," in rest or nested or len(rest) < 3 or set(rest[1:]) & told:
         return words
@@ -196,8 +199,7 @@ def fronted_to_end(words: list[str]) -> list[str]:
         return [*rest, *words[:comma]]
     if words[0] == "in":
         when = set(first) <= SEASONS or (len(first) == 1 and first[0][:1].isdigit())
-        where = bool(first) and first[0] in LANGUAGES and len(first) <= 2
-        if not (when or where):
+        if not when:
             return words
     elif words[0] not in ("if", "when") or len(first) < 3:  # "when cold" may be said of anybody
         return words

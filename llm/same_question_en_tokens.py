@@ -16,6 +16,7 @@ from llm.same_question_en_words import (
     CASELESS,
     CONTRACTIONS,
     IN_CODE,
+    IN_PROGRAMS,
     IZED,
     KEEPS_S,
     MADE,
@@ -135,6 +136,8 @@ def spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
     about_letters = about_letters or _to_be_written(typed)
     how = "how" in typed[:8]
     exact = lowered & (SPELLING_COUNTS if how else SPELLING_COUNTS | IN_CODE)
+    spelled_out = about_words or bool(lowered & (ABOUT_LETTERS - IN_PROGRAMS))
+    spelled_out = spelled_out or _to_be_written(typed)
     done = {word for word, kind in tokens if kind == "word" and _is_participle(word)}
     has_done = bool(done) and not (done <= MADE and tokens[0][0].lower() in ("how's", "where's"))
     words: list[str] = []
@@ -162,7 +165,7 @@ def spelled(tokens: list[tuple[str, str]], about_words: bool) -> list[str]:
         else:
             word = _cased(token, first=not before or before == ":")
             if word in CONTRACTIONS:
-                kept = about_letters and not _begins_question(place, word, after)
+                kept = spelled_out and not _begins_question(place, word, after)
                 kept = kept or (has_done and word.endswith("s") and not _begins_noun(word, after))
                 word = word if kept else CONTRACTIONS[word]
             words += word.split()

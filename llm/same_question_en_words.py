@@ -110,6 +110,8 @@ OPENINGS = _phrases("""
     i have a simple question
     here is my question
     my question is
+    my question is this
+    if you don't mind
     i've always wondered
     i have always wondered
     i always wondered
@@ -347,7 +349,7 @@ ACRONYMS = listed("""
     tls ssl tcp udp ip dna rna gdp nasa hiv ai js npm
 """)
 NAMES = listed("""
-    javascript typescript linux debian macos docker kubernetes github gitlab git
+    javascript typescript linux debian macos docker kubernetes k8s github gitlab git
     mysql postgresql postgres sqlite mongodb numpy pytorch tensorflow django regex python vscode
     ubuntu wifi wi-fi internet wikipedia google youtube facebook iphone ipad nginx redis bluetooth netflix
     spotify instagram whatsapp gmail powershell firefox
@@ -498,6 +500,9 @@ SYNONYMS = _table("""
     cm: centimeter, centimeters, centimetre, centimetres
     mm: millimeter, millimeters, millimetre, millimetres
     ml: milliliter, milliliters, millilitre, millilitres
+    tbsp: tablespoon, tablespoons
+    tsp: teaspoon, teaspoons
+    practice: practise
     kg: kilogram, kilograms, kgs
     mg: milligram, milligrams
 """)
@@ -515,7 +520,7 @@ OURED = listed("""
 """)
 
 # A name's short form, which is no spelling.
-SHORT_NAMES = {"js": "javascript", "postgres": "postgresql"}
+SHORT_NAMES = {"js": "javascript", "postgres": "postgresql", "k8s": "kubernetes"}
 
 PHRASES = {
     ("for", "example"): "for_example",
@@ -575,6 +580,9 @@ CLAUSE_STARTS = listed(
     "to that if because than and or but when while so unless until who which whose where why how "
     "what as before after though although since whether not"
 )
+
+# In these a contraction is only the asker's.
+IN_PROGRAMS = listed("code tag property attribute keyword")
 
 LANGUAGES = listed(
     "python javascript typescript =Java =C =C++ =C# =Rust =Ruby =Swift =Kotlin =Scala =Haskell "

@@ -66,7 +66,7 @@ _KNOWN = CASELESS | listed("""
     ram rom led lcd ide sdk cli gui orm crud mvc oop llm nlp ocr rpc uuid md5 sha aes rsa cors xss
     csrf dom cdn bios uefi raid nas xhtml svg png jpg jpeg gif webp mp wav latex markdown
     nato eu un us usa uk uae ussr who fbi cia nba fifa imf wto
-    china taiwan korea vietnam thailand indonesia malaysia singapore philippines pakistan
+    japan apis china taiwan korea vietnam thailand indonesia malaysia singapore philippines pakistan
     bangladesh iran iraq israel turkey egypt nigeria kenya ethiopia morocco algeria argentina chile
     peru colombia venezuela cuba iceland norway sweden finland denmark netherlands belgium
     switzerland austria poland hungary romania bulgaria greece ukraine belarus estonia latvia
