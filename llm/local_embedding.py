@@ -26,7 +26,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from llm.errors import ModelError, Reason
 from llm.local_errors import load_error
-from llm.local_libraries import number_type
+from llm.local_number_type import number_type
 
 if TYPE_CHECKING:
     from llm.embedding import Vectors

@@ -13,14 +13,6 @@ from llm.local_memory import no_collections
 
 _lock = threading.Lock()
 
-number_type = threading.Lock()
-"""Held where a model is made, and where one works that must not see another being made.
-
-While transformers makes a model, torch's default number type is that model's, for the whole
-process: a second one made meanwhile gets some of its tensors in the wrong type, and leaves the
-wrong default behind. Source: `local_torch_dtype` in transformers/modeling_utils.py.
-"""
-
 
 def import_libraries() -> None:
     """Import them, which takes seconds the first time; afterwards any thread may.

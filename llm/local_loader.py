@@ -23,8 +23,8 @@ from llm.errors import (
 )
 from llm.local_attention import settle_attention
 from llm.local_errors import load_error
-from llm.local_libraries import number_type
 from llm.local_memory import forget_frames
+from llm.local_number_type import number_type
 from llm.local_packed import pack_model
 from llm.local_ragged import register_attention
 from llm.model_facts import MOST_TOKENS, WINDOW_NAMES
