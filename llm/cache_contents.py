@@ -8,13 +8,22 @@ from typing import TypeVar
 
 from llm.cache_guard import CacheGuard
 from llm.cache_key import person_scope
-from llm.cache_types import SHARED, AnswerStore, CacheEntry, CacheTotals, Decision
+from llm.cache_types import (
+    SHARED,
+    AnswerStore,
+    CacheEntry,
+    CacheTotals,
+    Decision,
+    DecisionCount,
+)
 from llm.cache_writer import CacheWriter
 
 T = TypeVar("T")
 
 LOOK_LIMIT_S = 2.0
 """How long a page about the cache waits for it."""
+EXPORT_LIMIT_S = 10.0
+"""How long whoever wants the whole log waits for it: 10,000 lines, on a busy machine."""
 CLEAR_LIMIT_S = 5.0
 """How long whoever forgets something waits until it is gone; what is written before is, too."""
 
@@ -46,7 +55,7 @@ class CacheContents:
         """What may be given to this person, last used first.
 
         Raises:
-            CacheStoreError: as the next four.
+            CacheStoreError: as the next six.
         """
         now_s = self._clock()
         found = self._each(owner, lambda store, scope: store.entries(scope, now_s, limit))
@@ -62,7 +71,18 @@ class CacheContents:
     def decisions(self, owner: str) -> Sequence[Decision]:
         """What was decided for this person, newest first."""
         self._writer.flush(LOOK_LIMIT_S)
-        return self._look(lambda store: store.decisions(person_scope(owner)))
+        return self._guard.ask(
+            lambda store: store.decisions(person_scope(owner)), EXPORT_LIMIT_S, may_be_slow=True
+        )
+
+    def counts(self, owner: str) -> Sequence[DecisionCount]:
+        """What these come to, without reading them."""
+        self._writer.flush(LOOK_LIMIT_S)
+        return self._look(lambda store: store.counts(person_scope(owner)))
+
+    def near(self, owner: str, limit: int) -> Sequence[Decision]:
+        """The near misses of which this person has said nothing, newest first."""
+        return self._look(lambda store: store.near(person_scope(owner), limit))
 
     def forget(self, owner: str, digest: str) -> None:
         """Forget one answer, also one that is still to be written."""
@@ -75,7 +95,8 @@ class CacheContents:
         self._writer.in_order(forget, CLEAR_LIMIT_S)
 
     def clear(self, owner: str, *, model: str | None = None, before_s: float | None = None) -> int:
-        """Forget this person's answers and, where answers are shared, the shared ones.
+        """Forget this person's answers and, where answers are shared, the shared ones; those that a
+        model is busy with aren't kept.
 
         Args:
             model: only that model's.
@@ -87,10 +108,12 @@ class CacheContents:
         Returns:
             How many there were.
         """
-        scopes = self.scopes(owner)
+        scopes, now_s = self.scopes(owner), self._clock()
 
         def clear(store: AnswerStore) -> int:
-            return sum(store.clear(scope, model=model, before_s=before_s) for scope in scopes)
+            return sum(
+                store.clear(scope, now_s, model=model, before_s=before_s) for scope in scopes
+            )
 
         # In order, or what is just being written would come after.
         return self._writer.in_order(clear, CLEAR_LIMIT_S)

@@ -66,6 +66,7 @@ class CacheFile:
         self._busy_s = busy_s
         self._clock = clock
         self._lock = threading.Lock()
+        self._own = threading.local()
         self._engine_made: Engine | None = None
         self._opened: tuple[int, int] | None = None
         self._damaged: tuple[int, int] | None = None
@@ -83,13 +84,24 @@ class CacheFile:
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
-        """The same to write; it is kept when the block ends, and undone when it raises."""
+        """The same to write; it is kept when the block ends, and undone when it raises.
+
+        Within one of the same thread it is a part of that.
+        """
+        outer: Connection | None = getattr(self._own, "writing", None)
+        if outer is not None:
+            yield outer
+            return
         with (
             self._told(),
             self._engine().connect().execution_options(writes=True) as connection,
             connection.begin(),
         ):
-            yield connection
+            self._own.writing = connection
+            try:
+                yield connection
+            finally:
+                self._own.writing = None
 
     def give_back(self) -> None:
         """Return free pages to the disk, as far as others let it, who come in between."""

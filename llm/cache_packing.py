@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
-from llm.cache_types import CachedAnswer, CacheKey, Candidate, Decision, Rejection
+from llm.cache_types import CLEARING_KEPT_S, CachedAnswer, CacheKey, Candidate, Decision, Rejection
 from llm.served_values import keepable
 from llm.types import Delta, DeltaKind, Usage
 
@@ -25,7 +25,7 @@ _HEX = re.compile(r"[0-9a-f]{1,128}")
 _SCOPE_CHARS = 255
 _KINDS: Mapping[str, DeltaKind] = {"t": "text", "r": "reasoning", "c": "recast"}
 _LETTERS = {kind: letter for letter, kind in _KINDS.items()}
-_CANDIDATE = struct.Struct("<ddHI")
+_CANDIDATE = struct.Struct("<ddHI")  # the script `embed` of Redis knows it, too
 _REJECTION = struct.Struct("<ddH")
 
 
@@ -52,6 +52,19 @@ def to_text(data: object) -> str:
     if not isinstance(data, bytes):
         raise ValueError("no bytes")
     return data.decode("utf-8", "surrogatepass")
+
+
+# -- what was cleared --
+
+
+def clearing_name(model: str | None) -> str:
+    """What a clearing of one model's answers, or of all, is kept under."""
+    return "" if model is None else f"={keepable(model)}"
+
+
+def clears(cleared_s: float, begun_s: float) -> bool:
+    """Whether what was begun then is cleared too. A clock that was far ahead clears nothing."""
+    return begun_s <= cleared_s < begun_s + CLEARING_KEPT_S
 
 
 # -- answers --
@@ -198,7 +211,7 @@ def unpack_candidate(data: bytes, digest: str, now_s: float) -> tuple[float, Can
         candidate = Candidate(
             digest,
             to_text(data[question_at:vector_at]),
-            _vector(data[vector_at:]),
+            _vector_or_none(data[vector_at:]),
             to_text(data[_CANDIDATE.size : question_at]),
         )
         return created_s, candidate
@@ -231,7 +244,7 @@ def unpack_rejection(data: bytes) -> Rejection | None:
 def candidate_of(digest: str, question: object, vector: object, model: str) -> Candidate | None:
     """The candidate of these values; None where one is damaged."""
     try:
-        return Candidate(digest, to_text(question), _vector(vector), model)
+        return Candidate(digest, to_text(question), _vector_or_none(vector), model)
     except ValueError:
         return None
 
@@ -240,6 +253,10 @@ def _vector(data: object) -> bytes:
     if not isinstance(data, bytes) or not data or len(data) % 4:
         raise ValueError("no vector of float32")
     return data
+
+
+def _vector_or_none(data: object) -> bytes:
+    return data if isinstance(data, bytes) and not data else _vector(data)
 
 
 # -- values of the right type, or ValueError --

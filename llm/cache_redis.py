@@ -21,6 +21,7 @@ from redis.retry import Retry
 
 from llm.cache_packing import (
     Listed,
+    clearing_name,
     listed,
     pack_answer,
     pack_candidate,
@@ -29,6 +30,7 @@ from llm.cache_packing import (
     pack_rejection,
     possible,
     to_bytes,
+    to_text,
     unpack_answer,
     unpack_candidate,
     unpack_decision,
@@ -37,10 +39,12 @@ from llm.cache_packing import (
 )
 from llm.cache_redis_scripts import SCRIPTS
 from llm.cache_types import (
+    CLEARING_KEPT_S,
     DECISIONS_KEPT,
     DECISIONS_KEPT_S,
     REJECTIONS_KEPT,
     REJECTIONS_KEPT_S,
+    AnswerStore,
     CachedAnswer,
     CacheEntry,
     CacheKey,
@@ -48,11 +52,12 @@ from llm.cache_types import (
     CacheTotals,
     Candidate,
     Decision,
+    DecisionCount,
     Rejection,
 )
 from llm.served_values import keepable
 
-PREFIX = "steady-chat:cache:2:"
+PREFIX = "steady-chat:cache:3:"
 """Of every key, with the version of what is kept. Another version's keys are left to expire."""
 
 PATIENCE_S = 0.04
@@ -95,6 +100,7 @@ class RedisAnswerStore:
         self._failed: tuple[str, float] | None = None
         self._pool = _pool(url, patience_s)
         self._redis = redis.Redis(connection_pool=self._pool)
+        self._own = threading.local()
         self._scripts = {
             name: self._redis.register_script(source) for name, source in SCRIPTS.items()
         }
@@ -115,18 +121,25 @@ class RedisAnswerStore:
         answer = unpack_answer(body, digest, scope)
         return answer if answer is not None and answer.expires_s > now_s else None
 
-    def put(self, answer: CachedAnswer, vector: bytes = b"", embedding: str = "") -> None:
+    def put(
+        self,
+        answer: CachedAnswer,
+        vector: bytes = b"",
+        embedding: str = "",
+        *,
+        begun_s: float | None = None,
+    ) -> None:
         """As in `AnswerStore`."""
+        begun_s = answer.created_s if begun_s is None else begun_s
         key = answer.key
         if not possible(key.scope, key.digest, key.partition):
             raise CacheStoreError("no key of an answer")
-        body, meta, candidate = pack_answer(answer), pack_listed(listed(answer)), b""
-        if vector:
-            candidate = pack_candidate(
-                Candidate(key.digest, answer.question, vector, embedding),
-                answer.created_s,
-                answer.expires_s,
-            )
+        body, meta = pack_answer(answer), pack_listed(listed(answer))
+        candidate = pack_candidate(
+            Candidate(key.digest, answer.question, vector, embedding),
+            answer.created_s,
+            answer.expires_s,
+        )
         size = _size(key, body, meta, candidate)
         lives_s = answer.expires_s - answer.created_s
         if size > self._max_bytes or not lives_s > 0:
@@ -146,7 +159,16 @@ class RedisAnswerStore:
             body,
             meta,
             candidate,
+            begun_s,
+            CLEARING_KEPT_S,
+            to_bytes(clearing_name(answer.model)),
         )
+
+    def embed(self, partition: str, scope: str, candidate: Candidate) -> None:
+        """As in `AnswerStore`."""
+        if possible(scope, partition, candidate.digest):
+            embedding = to_bytes(candidate.embedding)
+            self._run("embed", scope, partition, candidate.digest, embedding, candidate.vector)
 
     def used(self, digest: str, scope: str, now_s: float) -> None:
         """As in `AnswerStore`."""
@@ -190,10 +212,21 @@ class RedisAnswerStore:
             return CacheTotals(0, 0)
         return CacheTotals(*map(int, self._run("totals", scope, now_s)))
 
-    def clear(self, scope: str, *, model: str | None = None, before_s: float | None = None) -> int:
+    def clear(
+        self,
+        scope: str,
+        now_s: float,
+        *,
+        model: str | None = None,
+        before_s: float | None = None,
+    ) -> int:
         """As in `AnswerStore`. In many short steps: others are served in between."""
         if not possible(scope):
             return 0
+        at_s = now_s if before_s is None else min(now_s, before_s)
+        self._run(
+            "cleared", scope, to_bytes(clearing_name(model)), at_s, math.ceil(CLEARING_KEPT_S)
+        )
         with self._told():
             digests: Any = self._redis.zrange(_key("scope", scope), 0, -1)
         gone = 0
@@ -257,16 +290,41 @@ class RedisAnswerStore:
             int(DECISIONS_KEPT_S),
             pack_decision(decision),
             "" if decision.judged is None else int(decision.judged),
+            decision.kind,
         )
 
     def decisions(self, scope: str, limit: int = DECISIONS_KEPT) -> Sequence[Decision]:
         """As in `AnswerStore`."""
+        return self._decisions("order", scope, limit)
+
+    def near(self, scope: str, limit: int) -> Sequence[Decision]:
+        """As in `AnswerStore`."""
+        return self._decisions("near", scope, limit)
+
+    def counts(self, scope: str) -> Sequence[DecisionCount]:
+        """As in `AnswerStore`."""
+        if not possible(scope):
+            return []
+        with self._told():
+            told: Any = self._redis.hgetall(_key("counts", scope))
+            found = []
+            for name, number in told.items():
+                what, kind, reason, model = to_text(name).split("\n", 3)
+                if what == "n" and int(number) > 0:
+                    saved = (float(told.get(letter + name[1:], 0)) for letter in (b"t", b"s"))
+                    tokens, seconds = (max(each, 0.0) for each in saved)
+                    found.append(
+                        DecisionCount(kind, reason, model, int(number), round(tokens), seconds)
+                    )
+        return found
+
+    def _decisions(self, order: str, scope: str, limit: int) -> Sequence[Decision]:
         limit = _within(limit)
         if not possible(scope) or not limit:
             return []
         found = (
             unpack_decision(body, scope, None if not judged else judged == b"1")
-            for body, judged in self._run("decisions", scope, limit)
+            for body, judged in self._run("decisions", scope, limit, order)
         )
         return [decision for decision in found if decision is not None]
 
@@ -274,6 +332,17 @@ class RedisAnswerStore:
         """As in `AnswerStore`."""
         if possible(scope):
             self._run("judge", scope, to_bytes(decision_id), int(same))
+
+    def together(self, writes: Sequence[Callable[[AnswerStore], object]]) -> None:
+        """As in `AnswerStore`. In one pipeline: where one fails the others are done."""
+        with self._told(), self._redis.pipeline(transaction=False) as pipeline:
+            self._own.pipeline = pipeline
+            try:
+                for write in writes:
+                    write(self)
+            finally:
+                self._own.pipeline = None
+            pipeline.execute()
 
     def close(self) -> None:
         """As in `AnswerStore`."""
@@ -284,8 +353,9 @@ class RedisAnswerStore:
     # -- asking Redis --
 
     def _run(self, name: str, *arguments: Any) -> Any:
+        pipeline = getattr(self._own, "pipeline", None)  # of `together`; else it is done at once
         with self._told():
-            return self._scripts[name](args=[PREFIX, *map(_argument, arguments)])
+            return self._scripts[name](args=[PREFIX, *map(_argument, arguments)], client=pipeline)
 
     @contextmanager
     def _told(self) -> Generator[None]:
@@ -411,7 +481,7 @@ def _size(key: CacheKey, body: bytes, meta: bytes, candidate: bytes) -> int:
     fields = 3 * _SLOT + 4 * _string(4) + _string(len(body)) + _string(len(meta))
     record = _SLOT + _string(member) + _string(len(key.partition) + 6)
     ordered = 3 * (_SLOT + _NODE) + 2 * _string(member) + _string(digest)
-    question = _SLOT + _string(digest) + _string(len(candidate)) if candidate else 0
+    question = _SLOT + _string(digest) + _string(len(candidate))
     return answer + fields + record + ordered + question
 
 

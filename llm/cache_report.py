@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from llm.cache_types import Decision
+from llm.cache_types import Decision, DecisionCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class CacheReport:
         miss_reasons: the same of those that missed for a known reason.
         saved_tokens: tokens that no model had to decode.
         saved_s: seconds in which they once were.
+        models: those that any of them is about, by name.
     """
 
     questions: int
@@ -33,17 +34,24 @@ class CacheReport:
     miss_reasons: Mapping[str, int]
     saved_tokens: int
     saved_s: float
+    models: frozenset[str]
 
     def share(self, count: int) -> float:
         """Of all questions, 0 to 1."""
         return count / self.questions if self.questions else 0.0
 
 
-def report(decisions: Sequence[Decision]) -> CacheReport:
-    """Count them."""
-    kinds = Counter(decision.kind for decision in decisions)
-    reasons = Counter(d.reason for d in decisions if d.kind == "refused")
-    misses = Counter(d.reason for d in decisions if d.kind == "miss")
+def report(counts: Sequence[DecisionCount]) -> CacheReport:
+    """Add them up."""
+    kinds: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    misses: Counter[str] = Counter()
+    for each in counts:
+        kinds[each.kind] += each.number
+        if each.kind == "refused":
+            reasons[each.reason] += each.number
+        elif each.kind == "miss":
+            misses[each.reason] += each.number
     return CacheReport(
         questions=kinds["exact"] + kinds["similar"] + kinds["miss"] + kinds["refused"],
         exact=kinds["exact"],
@@ -55,8 +63,9 @@ def report(decisions: Sequence[Decision]) -> CacheReport:
         miss_reasons={
             name: count for name, count in misses.most_common() if name not in ("", "fresh")
         },
-        saved_tokens=sum(decision.saved_tokens for decision in decisions),
-        saved_s=sum(decision.saved_s for decision in decisions),
+        saved_tokens=sum(each.saved_tokens for each in counts),
+        saved_s=sum(each.saved_s for each in counts),
+        models=frozenset(each.model for each in counts if each.model),
     )
 
 

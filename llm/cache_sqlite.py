@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy import Table, bindparam
+from sqlalchemy import bindparam
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import Connection
 
 from llm.cache_file import BUSY_S, CacheFile
 from llm.cache_packing import (
     candidate_of,
+    clearing_name,
+    clears,
     listed,
     pack_answer,
     pack_decision,
@@ -30,17 +33,21 @@ from llm.cache_tables import (
     TABLES,
     VERSION,
     bodies,
+    clearings,
     decisions,
     entries,
+    is_near,
     rejections,
     size_of,
     totals,
 )
 from llm.cache_types import (
+    CLEARING_KEPT_S,
     DECISIONS_KEPT,
     DECISIONS_KEPT_S,
     REJECTIONS_KEPT,
     REJECTIONS_KEPT_S,
+    AnswerStore,
     CachedAnswer,
     CacheEntry,
     CacheKey,
@@ -48,12 +55,14 @@ from llm.cache_types import (
     CacheTotals,
     Candidate,
     Decision,
+    DecisionCount,
     Rejection,
 )
 from llm.served_values import keepable
 
 _AT_ONCE = 200
 _MOST = 1_000_000
+_MOST_TOKENS = 2**53  # what a server says may be any number
 _c = entries.c
 
 # Made once: making them takes longer than what SQLite does.
@@ -78,6 +87,9 @@ _FORGET_SOME = _FORGET_ROWS.where(_c.scope == bindparam("of_scope"))
 _FORGET_EXPIRED = _forget.where(_c.row.in_(_expired))
 _OLDEST = sa.select(_c.row, _c.size).order_by(_c.used_s, _c.size, _c.row).limit(_AT_ONCE)
 _TOTAL = sa.select(totals.c.size).where(totals.c.scope == EVERYBODY)
+_CLEARED = sa.select(clearings.c.at_s).where(
+    clearings.c.scope == bindparam("of_scope"), clearings.c.name.in_(("", bindparam("model_name")))
+)
 _counted = insert(totals)
 _COUNT = _counted.on_conflict_do_update(
     index_elements=["scope"],
@@ -86,6 +98,33 @@ _COUNT = _counted.on_conflict_do_update(
         "size": totals.c.size + _counted.excluded.size,
     },
 )
+_REJECT, _noted = sa.insert(rejections), insert(decisions)
+_NOTE = _noted.on_conflict_do_update(
+    index_elements=["scope", "decision_id"],
+    set_={
+        column.name: _noted.excluded[column.name]
+        for column in decisions.c
+        if column.name not in ("row", "scope", "decision_id")
+    },
+)
+
+
+def _surplus(table: sa.Table, *own: sa.ColumnElement[bool]) -> sa.Delete:
+    """All but the newest so many of those."""
+    kept = sa.select(table.c.row).where(*own).order_by(table.c.at_s.desc(), table.c.row.desc())
+    return sa.delete(table).where(
+        table.c.row.in_(kept.limit(_AT_ONCE).offset(bindparam("kept", type_=sa.Integer)))
+    )
+
+
+_FORGET_MANY_DECISIONS = _surplus(decisions, decisions.c.scope == bindparam("of_scope"))
+_FORGET_MANY_REJECTIONS = _surplus(
+    rejections,
+    rejections.c.scope == bindparam("of_scope"),
+    rejections.c.partition == bindparam("of_partition"),
+)
+_FORGET_OLD_DECISIONS = sa.delete(decisions).where(decisions.c.at_s < bindparam("before_s"))
+_FORGET_OLD_REJECTIONS = sa.delete(rejections).where(rejections.c.at_s < bindparam("before_s"))
 
 
 class SqliteAnswerStore:
@@ -109,6 +148,7 @@ class SqliteAnswerStore:
     ) -> None:
         self._file = CacheFile(path, TABLES, VERSION, busy_s, clock)
         self._max_bytes = max_bytes
+        self._own = threading.local()
 
     # -- answers --
 
@@ -122,8 +162,16 @@ class SqliteAnswerStore:
             ).scalar()
         return None if body is None else unpack_answer(body, digest, scope)
 
-    def put(self, answer: CachedAnswer, vector: bytes = b"", embedding: str = "") -> None:
+    def put(
+        self,
+        answer: CachedAnswer,
+        vector: bytes = b"",
+        embedding: str = "",
+        *,
+        begun_s: float | None = None,
+    ) -> None:
         """As in `AnswerStore`."""
+        begun_s = answer.created_s if begun_s is None else begun_s
         key = answer.key
         if not possible(key.scope, key.digest, key.partition):
             raise CacheStoreError("no key of an answer")
@@ -144,8 +192,12 @@ class SqliteAnswerStore:
             "question": question,
             "vector": vector,
         }
-        size = size_of(values, body)
+        size = size_of(values, len(body))
         with self._file.writing() as connection:
+            asked = {"of_scope": key.scope, "model_name": clearing_name(answer.model)}
+            cleared = connection.execute(_CLEARED, asked).scalars()
+            if any(clears(at_s, begun_s) for at_s in cleared):
+                return
             own = {"of_scope": key.scope, "of_digest": key.digest}
             _forgotten(connection, _FORGET_ONE, own)
             row = -1
@@ -155,8 +207,20 @@ class SqliteAnswerStore:
                 row = made.inserted_primary_key[0]
                 connection.execute(_ADD_BODY, {"row": row, "body": body})
                 _count(connection, {key.scope: [size]}, 1)
-            _forgotten(connection, _FORGET_EXPIRED, {"now_s": answer.created_s})
-            self._make_room(connection, row)
+
+            def tidy() -> None:
+                _forgotten(connection, _FORGET_EXPIRED, {"now_s": answer.created_s})
+                self._make_room(connection, row)
+
+            self._afterwards("answers", tidy)
+
+    def _afterwards(self, name: str, tidy: Callable[[], None]) -> None:
+        """Have it done at the end of several writes, once for each name; else at once."""
+        pending: dict[str, Callable[[], None]] | None = getattr(self._own, "pending", None)
+        if pending is None:
+            tidy()
+        else:
+            pending[name] = tidy
 
     def _make_room(self, connection: Connection, kept: int) -> None:
         """Forget the least recently used over the cap, but for that row; so many at once that room
@@ -173,6 +237,33 @@ class SqliteAnswerStore:
                     leaving.append(row)
                     over -= size
         _forgotten(connection, _FORGET_ROWS, {"rows": leaving})
+
+    def embed(self, partition: str, scope: str, candidate: Candidate) -> None:
+        """As in `AnswerStore`."""
+        if not possible(scope, partition, candidate.digest):
+            return
+        own = (_c.scope == scope, _c.digest == candidate.digest, _c.partition == partition)
+        with self._file.writing() as connection:
+            row = connection.execute(
+                sa.select(
+                    *(column for column in _c if column.name not in ("vector", "embedding")),
+                    sa.func.length(bodies.c.body).label("body_bytes"),
+                )
+                .join(bodies, bodies.c.row == _c.row)
+                .where(*own)
+            ).first()
+            if row is None:
+                return
+            told = {"vector": candidate.vector, "embedding": keepable(candidate.embedding)}
+            size = size_of({**row._mapping, **told}, row.body_bytes)
+            connection.execute(
+                sa.update(entries).where(_c.row == row.row).values(size=size, **told)
+            )
+            connection.execute(
+                sa.update(totals)
+                .where(totals.c.scope.in_((scope, EVERYBODY)))
+                .values(size=totals.c.size + (size - row.size))
+            )
 
     def used(self, digest: str, scope: str, now_s: float) -> None:
         """As in `AnswerStore`."""
@@ -200,7 +291,6 @@ class SqliteAnswerStore:
                 ).where(
                     _c.scope == scope,
                     _c.partition == partition,
-                    sa.func.length(_c.vector) > sa.literal_column("0"),  # as the index has it
                     _c.expires_s > now_s,
                 )
             ).all()
@@ -245,7 +335,14 @@ class SqliteAnswerStore:
             ).one()
         return CacheTotals(all_of_it[0] - expired[0], all_of_it[1] - expired[1])
 
-    def clear(self, scope: str, *, model: str | None = None, before_s: float | None = None) -> int:
+    def clear(
+        self,
+        scope: str,
+        now_s: float,
+        *,
+        model: str | None = None,
+        before_s: float | None = None,
+    ) -> int:
         """As in `AnswerStore`. In many short transactions: others write in between."""
         if not possible(scope):
             return 0
@@ -254,6 +351,7 @@ class SqliteAnswerStore:
             wanted.append(_c.model == keepable(model))
         if before_s is not None:
             wanted.append(_c.created_s < before_s)
+        self._note_clearing(scope, model, now_s if before_s is None else min(now_s, before_s))
         with self._file.reading() as connection:
             rows = connection.execute(sa.select(_c.row).where(*wanted)).scalars().all()
         gone = 0
@@ -269,28 +367,36 @@ class SqliteAnswerStore:
             self._file.give_back()
         return gone
 
+    def _note_clearing(self, scope: str, model: str | None, at_s: float) -> None:
+        with self._file.writing() as connection:
+            connection.execute(
+                insert(clearings)
+                .values(scope=scope, name=clearing_name(model), at_s=at_s)
+                .on_conflict_do_update(index_elements=["scope", "name"], set_={"at_s": at_s})
+            )
+            old = clearings.c.at_s < at_s - CLEARING_KEPT_S
+            connection.execute(sa.delete(clearings).where(old))
+
     # -- what a person said of it, and the log --
 
     def reject(self, partition: str, scope: str, rejection: Rejection) -> None:
         """As in `AnswerStore`."""
         if not possible(scope, partition):
             raise CacheStoreError("no key of a rejection")
-        table = rejections.c
-        own = (table.scope == scope, table.partition == partition)
+        values = {
+            "scope": scope,
+            "partition": partition,
+            "at_s": rejection.at_s,
+            "similarity": rejection.similarity,
+            "embedding": keepable(rejection.embedding),
+            "vector": rejection.vector,
+        }
+        own = {"of_scope": scope, "of_partition": partition, "kept": REJECTIONS_KEPT}
         with self._file.writing() as connection:
-            connection.execute(
-                insert(rejections).values(
-                    scope=scope,
-                    partition=partition,
-                    at_s=rejection.at_s,
-                    similarity=rejection.similarity,
-                    embedding=keepable(rejection.embedding),
-                    vector=rejection.vector,
-                )
-            )
-            _keep_newest(connection, rejections, own, REJECTIONS_KEPT)
-            old = table.at_s < rejection.at_s - REJECTIONS_KEPT_S
-            connection.execute(sa.delete(rejections).where(old))
+            connection.execute(_REJECT, values)
+            connection.execute(_FORGET_MANY_REJECTIONS, own)
+            old = {"before_s": rejection.at_s - REJECTIONS_KEPT_S}
+            connection.execute(_FORGET_OLD_REJECTIONS, old)
 
     def rejections(self, partition: str, scope: str) -> Sequence[Rejection]:
         """As in `AnswerStore`."""
@@ -309,29 +415,68 @@ class SqliteAnswerStore:
         """As in `AnswerStore`."""
         if not possible(decision.scope):
             raise CacheStoreError("no scope of a decision")
-        table = decisions.c
+        scope, at_s = decision.scope, decision.at_s
+        values = {
+            "scope": scope,
+            "decision_id": to_bytes(decision.decision_id),
+            "at_s": at_s,
+            "judged": None if decision.judged is None else int(decision.judged),
+            "kind": decision.kind,
+            "reason": keepable(decision.reason),
+            "model": keepable(decision.model),
+            "saved_tokens": min(decision.saved_tokens, _MOST_TOKENS),
+            "saved_s": decision.saved_s,
+            "body": pack_decision(decision),
+        }
         with self._file.writing() as connection:
-            judged = None if decision.judged is None else int(decision.judged)
-            values = {"at_s": decision.at_s, "judged": judged, "body": pack_decision(decision)}
-            key = {"scope": decision.scope, "decision_id": to_bytes(decision.decision_id)}
-            connection.execute(
-                insert(decisions)
-                .values(**key, **values)
-                .on_conflict_do_update(index_elements=list(key), set_=values)
-            )
-            _keep_newest(connection, decisions, (table.scope == decision.scope,), DECISIONS_KEPT)
-            old = table.at_s < decision.at_s - DECISIONS_KEPT_S
-            connection.execute(sa.delete(decisions).where(old))
+            connection.execute(_NOTE, values)
+
+            def tidy() -> None:
+                own = {"of_scope": scope, "kept": DECISIONS_KEPT}
+                connection.execute(_FORGET_MANY_DECISIONS, own)
+                connection.execute(_FORGET_OLD_DECISIONS, {"before_s": at_s - DECISIONS_KEPT_S})
+
+            self._afterwards(f"decisions of {scope}", tidy)
 
     def decisions(self, scope: str, limit: int = DECISIONS_KEPT) -> Sequence[Decision]:
         """As in `AnswerStore`."""
         if not possible(scope):
             return []
+        return self._decisions(scope, decisions.c.scope == scope, limit)
+
+    def near(self, scope: str, limit: int) -> Sequence[Decision]:
+        """As in `AnswerStore`."""
+        if not possible(scope):
+            return []
+        return self._decisions(scope, sa.and_(decisions.c.scope == scope, is_near), limit)
+
+    def counts(self, scope: str) -> Sequence[DecisionCount]:
+        """As in `AnswerStore`."""
+        if not possible(scope):
+            return []
+        table = decisions.c
+        of = (table.kind, table.reason, table.model)
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                sa.select(
+                    *of,
+                    sa.func.count(),
+                    sa.func.sum(table.saved_tokens),
+                    sa.func.sum(table.saved_s),
+                )
+                .where(table.scope == scope)
+                .group_by(*of)
+            ).all()
+        return [DecisionCount(*row) for row in rows]
+
+    def _decisions(
+        self, scope: str, wanted: sa.ColumnElement[bool], limit: int
+    ) -> Sequence[Decision]:
         table = decisions.c
         with self._file.reading() as connection:
             rows = connection.execute(
                 sa.select(table.body, table.judged)
-                .where(table.scope == scope)
+                .where(wanted)
                 .order_by(table.at_s.desc(), table.row.desc())
                 .limit(_within(limit))
             ).all()
@@ -352,6 +497,19 @@ class SqliteAnswerStore:
                 .where(table.scope == scope, table.decision_id == to_bytes(decision_id))
                 .values(judged=int(same))
             )
+
+    def together(self, writes: Sequence[Callable[[AnswerStore], object]]) -> None:
+        """As in `AnswerStore`. In one transaction: where one fails none is done."""
+        with self._file.writing():
+            pending: dict[str, Callable[[], None]] = {}
+            self._own.pending = pending
+            try:
+                for write in writes:
+                    write(self)
+            finally:
+                self._own.pending = None
+            for tidy in pending.values():
+                tidy()
 
     def close(self) -> None:
         """As in `AnswerStore`."""
@@ -400,17 +558,3 @@ def _count(
                 for scope, each in [*sizes.items(), (EVERYBODY, everybodys)]
             ],
         )
-
-
-def _keep_newest(
-    connection: Connection, table: Table, own: Collection[sa.ColumnElement[bool]], kept: int
-) -> None:
-    columns = table.c
-    surplus = (
-        sa.select(columns.row)
-        .where(*own)
-        .order_by(columns.at_s.desc(), columns.row.desc())
-        .limit(_AT_ONCE)
-        .offset(kept)
-    )
-    connection.execute(sa.delete(table).where(columns.row.in_(surplus)))

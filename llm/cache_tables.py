@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, Table, Text
 
-VERSION = 1
+VERSION = 2
 """Of the tables and of what is packed in them. Another one's file is made anew."""
 
 EVERYBODY = ""  # the totals of all scopes together; no scope is empty
@@ -39,9 +39,9 @@ entries = Table(
     Index("entries_listed", "scope", "used_s"),
     Index("entries_used", "used_s", "size"),
     Index("entries_expiry", "expires_s"),
+    Index("entries_partition", "scope", "partition"),
 )
 _c = entries.c
-Index("entries_partition", _c.scope, _c.partition, sqlite_where=sa.func.length(_c.vector) > 0)
 
 # Apart, so that the vectors of a partition lie close together.
 bodies = Table(
@@ -77,13 +77,28 @@ decisions = Table(
     Column("decision_id", LargeBinary, nullable=False),
     Column("at_s", Float, nullable=False, index=True),
     Column("judged", Integer),
+    Column("kind", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("saved_tokens", Integer, nullable=False),
+    Column("saved_s", Float, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Index("decisions_id", "scope", "decision_id", unique=True),
     Index("decisions_listed", "scope", "at_s"),
 )
+_d = decisions.c
+is_near = sa.and_(_d.kind == sa.literal_column("'near'"), _d.judged.is_(None))
+Index("decisions_near", _d.scope, _d.at_s, sqlite_where=is_near)
+clearings = Table(
+    "clearings",
+    TABLES,
+    Column("scope", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("at_s", Float, nullable=False, index=True),
+)
 
 
-def size_of(values: Mapping[str, Any], body: bytes) -> int:
+def size_of(values: Mapping[str, Any], body_bytes: int) -> int:
     """Bytes of the file that an entry takes, its share of the indexes included.
 
     Pages of random fill can't be told from outside; over many entries it holds within a few percent.
@@ -91,10 +106,8 @@ def size_of(values: Mapping[str, Any], body: bytes) -> int:
     texts = [value for value in values.values() if isinstance(value, str | bytes)]
     row = _ROW_BYTES + sum(len(_encoded(text)) for text in texts)
     scope, digest = len(_encoded(values["scope"])), len(values["digest"])
-    indexes = _INDEX_BYTES * 4 + 2 * scope + digest
-    if values["vector"]:
-        indexes += _INDEX_BYTES + scope + len(values["partition"])
-    return _in_pages(row) + _in_pages(len(body) + _BODY_BYTES) + round(indexes * _INDEX_FILL)
+    indexes = _INDEX_BYTES * 5 + 3 * scope + digest + len(values["partition"])
+    return _in_pages(row) + _in_pages(body_bytes + _BODY_BYTES) + round(indexes * _INDEX_FILL)
 
 
 def _encoded(value: str | bytes) -> bytes:

@@ -5,7 +5,7 @@ Frozen values and one protocol; imports nothing heavy and knows no vendor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -88,8 +88,10 @@ class Candidate:
     """A question that may be similar.
 
     Args:
-        vector: its embedding, float32 in the machine's order, of length 1.
-        embedding: which model made the vector; those of different models aren't compared.
+        vector: its embedding, float32 in the machine's order, of length 1; empty where it has
+            none.
+        embedding: which model made the vector, or couldn't read the question; those of different
+            models aren't compared. Empty where none has looked at it.
     """
 
     digest: str
@@ -148,6 +150,19 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class DecisionCount:
+    """How many of a scope's decisions are of this kind, for this reason and by this model, and
+    what they saved together."""
+
+    kind: str
+    reason: str
+    model: str
+    number: int
+    saved_tokens: int
+    saved_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class CacheTotals:
     """What a scope's entries come to."""
 
@@ -159,6 +174,8 @@ REJECTIONS_KEPT = 1_000
 REJECTIONS_KEPT_S = 365 * 86_400.0
 DECISIONS_KEPT = 10_000
 DECISIONS_KEPT_S = 90 * 86_400.0
+CLEARING_KEPT_S = 86_400.0
+"""How long it is known when something was cleared: no answer takes longer to be made."""
 
 
 class CacheStoreError(Exception):
@@ -188,9 +205,30 @@ class AnswerStore(Protocol):
         """
         ...
 
-    def put(self, answer: CachedAnswer, vector: bytes = b"", embedding: str = "") -> None:
+    def put(
+        self,
+        answer: CachedAnswer,
+        vector: bytes = b"",
+        embedding: str = "",
+        *,
+        begun_s: float | None = None,
+    ) -> None:
         """Keep it, in place of what has its digest and scope; then forget the least recently used
-        over the size cap, whosever they are. One that alone is over the cap isn't kept."""
+        over the size cap, whosever they are. One that alone is over the cap isn't kept, and
+        neither is one that the model began with before its like was cleared (`clear`).
+
+        Args:
+            begun_s: when the model began with it, seconds since 1970; None where that was when it
+                was finished.
+        """
+        ...
+
+    def embed(self, partition: str, scope: str, candidate: Candidate) -> None:
+        """Give a kept answer's question its vector, or note that this model can't read it.
+
+        Nothing where the answer isn't there any more. It may take more room than the cap has until
+        the next answer is kept.
+        """
         ...
 
     def used(self, digest: str, scope: str, now_s: float) -> None:
@@ -202,8 +240,8 @@ class AnswerStore(Protocol):
         ...
 
     def candidates(self, partition: str, scope: str, now_s: float) -> Sequence[Candidate]:
-        """The questions of that partition and scope that have a vector and haven't expired,
-        newest first."""
+        """The questions of that partition and scope that haven't expired, newest first, those
+        without a vector too."""
         ...
 
     def reject(self, partition: str, scope: str, rejection: Rejection) -> None:
@@ -222,8 +260,19 @@ class AnswerStore(Protocol):
         """How many entries a scope has, and their size."""
         ...
 
-    def clear(self, scope: str, *, model: str | None = None, before_s: float | None = None) -> int:
+    def clear(
+        self,
+        scope: str,
+        now_s: float,
+        *,
+        model: str | None = None,
+        before_s: float | None = None,
+    ) -> int:
         """Forget the scope's entries, or those of one model, or those made before then.
+
+        Answers that a model is still busy with count as well: where it began before `now_s`, and
+        before `before_s` where that is given, they aren't kept once they are whole, in whichever
+        process. Clocks of different machines should agree.
 
         Returns how many there were. Without `model` and `before_s` the scope's rejections and
         decisions go too.
@@ -239,8 +288,25 @@ class AnswerStore(Protocol):
         """The scope's log, newest first."""
         ...
 
+    def counts(self, scope: str) -> Sequence[DecisionCount]:
+        """What the scope's log comes to, in any order; much quicker than reading it."""
+        ...
+
+    def near(self, scope: str, limit: int) -> Sequence[Decision]:
+        """The decisions of kind `near` of which nobody has said anything, newest first."""
+        ...
+
     def judge(self, decision_id: str, scope: str, same: bool) -> None:
         """Note what a person said of a decision."""
+        ...
+
+    def together(self, writes: Sequence[Callable[[AnswerStore], object]]) -> None:
+        """Do several writes in their order, quicker than one by one.
+
+        Each is called here and on this thread, with this store, and may call `put`, `embed`,
+        `used`, `delete`, `reject`, `note` and `judge`, of whose results nothing is known. Where
+        one fails it isn't known which of them are done.
+        """
         ...
 
     def close(self) -> None:

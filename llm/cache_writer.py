@@ -23,12 +23,14 @@ END_LIMIT_S = 2.0
 """How long it waits on for the end of a write that took longer, before the store is left alone."""
 MOST_UNWRITTEN = 1000
 """What comes on top is dropped: an answer that isn't kept is only asked for again."""
+MOST_TOGETHER = 16
+"""So many writes that wait are done at once. Other processes wait meanwhile, a few ms at most."""
 
 
 class CacheWriter:
     """One thread that writes, in order: nothing is written while an earlier write goes on.
 
-    Where one never ends what comes after it is given up, not written before it.
+    What waits meanwhile is written together, and fails together. Where one write never ends what comes after it is given up, not written before it.
 
     Thread-safety: every method may be called from any thread.
     """
@@ -45,8 +47,12 @@ class CacheWriter:
         self._thread.start()
 
     def later(self, what: Callable[[AnswerStore], object]) -> None:
-        """Have it written; dropped where the store fails, or can't keep up."""
-        if not self._add(_Write(what)) and not self._closed:
+        """Have it written; dropped where the store fails, or can't keep up.
+
+        Args:
+            what: a write as `AnswerStore.together` takes them.
+        """
+        if not self._add(_Write(what, alone=False)) and not self._closed:
             logger.warning("The answer cache has too much to write; some of it is dropped")
 
     def in_order(self, what: Callable[[AnswerStore], T], timeout_s: float) -> T:
@@ -86,7 +92,8 @@ class CacheWriter:
             return True
 
     def _run(self) -> None:
-        while (write := self._next()) is not None:
+        while (following := self._next()) is not None:
+            write, number = following
             try:
                 write.told.set_result(self._write(write))
             except CacheStoreError as error:
@@ -95,13 +102,22 @@ class CacheWriter:
                 log_fault(logger, "Writing to the answer cache failed", error)
                 write.told.set_exception(CacheStoreError(type(error).__name__))
             with self._changed:
-                self._done += 1
+                self._done += number
                 self._changed.notify_all()
 
-    def _next(self) -> _Write[Any] | None:
+    def _next(self) -> tuple[_Write[Any], int] | None:
+        """What to write now, and how many writes that is; None where nothing ever comes."""
         with self._changed:
             self._changed.wait_for(lambda: self._writes or self._closed)
-            return self._writes.popleft() if self._writes else None
+            if not self._writes:
+                return None
+            first = self._writes.popleft()
+            if first.alone:
+                return first, 1
+            together = [first.what]
+            while self._writes and not self._writes[0].alone and len(together) < MOST_TOGETHER:
+                together.append(self._writes.popleft().what)
+            return _Write(lambda store: store.together(together)), len(together)
 
     def _write(self, write: _Write[T]) -> T:
         if self._stuck is not None:
@@ -120,12 +136,16 @@ class CacheWriter:
 class _Write(Generic[T]):
     """One write, which knows when it has really ended: what the guard gave up may go on.
 
+    Args:
+        alone: it isn't done together with others: somebody waits for what it says.
+
     Thread-safety: every method may be called from any thread.
     """
 
-    def __init__(self, what: Callable[[AnswerStore], T]) -> None:
+    def __init__(self, what: Callable[[AnswerStore], T], *, alone: bool = True) -> None:
         self.told: Future[T] = Future()
-        self._what = what
+        self.what = what
+        self.alone = alone
         self._lock = threading.Lock()
         self._begun = False
         self._over = threading.Event()
@@ -136,7 +156,7 @@ class _Write(Generic[T]):
                 raise CacheStoreError("given up")
             self._begun = True
         try:
-            return self._what(store)
+            return self.what(store)
         finally:
             self._over.set()
 

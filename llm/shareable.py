@@ -19,7 +19,12 @@ _OTHER_SCRIPT = re.compile(r"[^\W\d_a-zA-Z\u3400-\u4dbf\u4e00-\u9fff]")
 _WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _PRIVATE_SIGNS = re.compile(
     r"\d(?:[\s().-]*\d){4,}"  # phone, card, account, a date of birth
-    r"|(?i:\b(?:code|key|number|card|room|flat|street)\s+\d)"
+    r"|(?i:\b(?:code|key|number|card|room|flat|street|account|ticket|order|invoice|case|badge"
+    r"|extension|policy|iban|apartment|apt|suite)\s+(?:no\.?\s+|number\s+)?[a-z]{0,3}\d)"
+    # an address: "12 oak street", "gasse 4"
+    r"|(?i:\b\d+[a-z]?\s+(?:\w+\s+){1,3}(?:street|st|road|rd|avenue|ave|lane|drive|court|square|boulevard))\b"
+    r"|(?i:\w(?:strasse|gasse|weg|platz)\s+\d)"
+    r"|\d\s*[号弄栋幢室]"
     r"|[@\n\r]|://|www\.|\\|~/|[\"“][^\"”]*\d"
     # a password, an id
     r"|(?<![\w])(?=\w*[A-Za-z])(?=\w*\d)(?!(?:python|sha|base|utf|http|oauth|log|ipv|mp|es|h)\d)\w{6,}"
@@ -28,15 +33,72 @@ _ANYBODY = re.compile(
     r"\Ahow\s+(?:do|can|could|should|would)\s+i\s+(?!know|tell|look)", re.IGNORECASE
 )
 """This "I" is anybody who wants to do it."""
+# Who is asked about by name, in small letters: "who is john smith from accounting".
+_WHO = re.compile(
+    r"\A(?:do\s+you\s+know\s+)?"
+    r"(?P<asked>who(?:'s|’s|s|\s+(?:is|was|are|were|does|did|has|will|should|can|could))"
+    r"|whose\s+\w+\s+(?:is|was|are|were)"
+    r"|(?:what|where|how\s+old|when|why)\s+(?:is|was|does|did))\s+"
+    r"(?P<name>[a-z]+(?:\s+[a-z]+)?)",
+    re.IGNORECASE,
+)
+_WHO_IS = re.compile(
+    r"\b(?P<asked>who)\s+(?P<name>[a-z]+(?:\s+[a-z]+)?)\s+(?:is|was)\s*[?.!]*\Z", re.IGNORECASE
+)
+# What only a person is or has. "Is daria pregnant" has a name that no list knows.
+_STATES = (
+    "pregnant|divorced|divorcing|engaged|fired|hired|promoted|arrested|jailed|cheating|gay|lesbian"
+    "|bisexual|trans|drunk|addicted|alcoholic|depressed|suicidal|widowed|adopted|bankrupt|infertile"
+    "|retiring|resigning|quitting|married|dating|sick|ill|dying|autistic|bipolar"
+)
+_STATE = re.compile(
+    rf"\A(?:is|was|are|were|will|did|does|has|could|should|why\s+(?:is|was|did|does)|when\s+(?:is|did|does))"
+    rf"\s+(?!(?:it|a|an|the|there|this|that|being|getting)\b)\w+(?:\s+\w+){{0,2}}?\s+"
+    rf"(?:get|got|be|been|being|getting|become|still|really)?\s*(?:{_STATES})\b",
+    re.IGNORECASE,
+)
+# Where people work together: "from accounting", "in hr".
+_AT_WORK = re.compile(
+    r"\b(?:from|in|at|of)\s+(?:the\s+)?(?:accounting|hr|human\s+resources|marketing|sales|finance"
+    r"|procurement|payroll|legal|engineering|support|reception|management|work|school|church"
+    r"|(?:\w+\s+)?(?:department|dept|team|office|class|village|neighborhood|neighbourhood))\b",
+    re.IGNORECASE,
+)
 _PERSONS = listed("""
     i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves
     he she him her his hers himself herself he's she's im ive
     patient husband wife girlfriend boyfriend fiance son daughter mom mum dad boss landlord
     neighbor neighbour colleague coworker roommate mr mrs ms dr dear called named
+    girlfriends boyfriends wives husbands bosses uncle aunt auntie nephew niece cousin grandma
+    grandpa grandmother grandfather grandson granddaughter stepson stepdaughter stepfather
+    stepmother fiancee ex exes mommy daddy mama papa sis bro sibling siblings
+    brother sister teammate coworkers colleagues supervisor landlady tenant flatmate housemate
+    buddy bestie crush spouse inlaws babysitter nanny intern theirs
+    he'll she'll he'd she'd y'all nickname surname birthday
+    passport ssn iban
     password passwords passphrase passcode pin pw ssn username userid login
     anna peter john maria sarah lisa tom karl hans james robert michael david william thomas mary
     linda susan karen emma laura julia paul daniel kevin brian george edward jason jennifer
-    mohammed muhammad ahmed ali fatima wei ming jose juan carlos luis ana ivan olga anne
+    mohammed muhammad ahmed ali fatima wei ming jose carlos luis ana ivan olga anne
+    smith jones johnson williams davis garcia rodriguez martinez hernandez lopez gonzalez wilson
+    anderson harris clarke lewis robinson nguyen patel singh khan kumar sharma
+    mueller schmidt schneider fischer meyer weber wagner schulz hoffmann rossi ivanov
+    elizabeth jessica ashley amanda melissa deborah stephanie rebecca cynthia kathleen amy angela
+    shirley brenda pamela nicole samantha katherine christine rachel carolyn janet heather diane
+    julie joyce kelly lauren joan evelyn megan andrea cheryl hannah jacqueline martha gloria
+    teresa ann sara madison kathryn janice julian abigail judy sophia denise
+    marilyn danielle beverly isabella theresa diana natalie brittany kayla alexis lori emily emma
+    olivia charlotte mia ella chloe lucy katie kate nina lena petra sabine ursula monika ingrid heidi
+    joseph charles christopher matthew anthony donald steven andrew kenneth joshua ronald timothy
+    jeffrey ryan jacob gary nicholas eric jonathan stephen larry justin brandon benjamin samuel
+    gregory alexander patrick dennis jerry tyler aaron adam nathan henry zachary douglas
+    kyle noah ethan jeremy walter keith roger terry sean gerald carl harold
+    dylan arthur jesse bryan bruce gabriel joe alan juan albert willie elijah
+    wayne randy vincent roy ralph bobby russell bradley philip eugene tim jim jimmy tommy johnny
+    mike dave steve bob rob dan ben sam tony andy greg jeff josh matt chris alex alexa felix jan
+    stefan markus klaus dieter wolfgang pierre jean michel luca marco giulia sofia pedro
+    miguel antonio francisco fernando rafael omar hassan hussein ibrahim mustafa mehmet aisha
+    priya raj rahul amit sanjay hiroshi yuki kenji xiaoming feng
 """)
 _CHINESE_PERSONS = re.compile(
     "[我咱俺她他]|本人|本公司|敝|同事|同学|朋友|妹|姐|哥|弟[弟妹]|叫|名叫|患者|病人|老师|先生|女士|小姐|老板|领导"
@@ -92,9 +154,16 @@ def fit_to_share(text: str) -> bool:
     """Whether what was answered to this question may be given to other people.
 
     True only for one line of English or Chinese in which no person is spoken of in a way that can
-    be told by its words: no "I" or "my", no "he" or "her", no name that isn't well known, no
-    number, address or word that is somebody's own. Names in small letters, and Chinese names that
-    stand in no plain pattern, can't all be told.
+    be told by its words: no "I" or "my" but in "how do I", no "he" or "her", no word for a
+    relation ("boss", "wife", 老板), no capital that isn't known to be something public, no common
+    given name or surname in any letters, nobody who is asked about as people are ("who is daria
+    kowalski", "is daria pregnant", "from accounting"), no number, e-mail, address or id.
+
+    What words can't tell, and this doesn't: a rare name in small letters where nothing around it
+    says that it is one ("how do you deal with daria"), a name that is a word as well ("what does
+    mark want", "may"), a public name that is also a private person's (Newton), a firm's or a
+    project's inner name in small letters, and a Chinese name outside of the plain patterns.
+    A deployment where that matters doesn't share.
 
     Thread-safety: may be called from any thread.
     """
@@ -104,6 +173,8 @@ def fit_to_share(text: str) -> bool:
     if _PRIVATE_SIGNS.search(text):
         return False
     words = _WORD.findall(text)
+    if _STATE.search(text) or _AT_WORK.search(text) or _asks_who(text):
+        return False
     if _HAN.search(text):
         if _CHINESE_PERSONS.search(text) or _CHINESE_NAME.search(text):
             return False
@@ -121,6 +192,26 @@ def fit_to_share(text: str) -> bool:
             number for number, found in enumerate(_WORD.finditer(text)) if found.start() in starts
         ),
     )
+
+
+def _asks_who(text: str) -> bool:
+    """Whether it asks who somebody is, or what they do, by a name that isn't known to be public."""
+    found = _WHO.match(text) or _WHO_IS.search(text)
+    if found is None:
+        return False
+    names = found["name"].lower().split()
+    if names[0] in _NO_NAME or all(name in _KNOWN for name in names):
+        return False
+    asks_who = re.match(r"who(?!\s+(?:can|could|should|will)\b)", found["asked"], re.IGNORECASE)
+    return bool(asks_who or _DOES.search(text, found.start("name")))
+
+
+_NO_NAME = listed("the a an this that these those it there to in on of and or not most more first")
+_DOES = re.compile(
+    r"\b(?:salary|live|lives|living|born|married|wife|husband|phone|email|address|mad|angry|sad|upset"
+    r"|crying|late|leave|leaving|quit|lying|lie|lied|earn|earns|hate|hates|cheat|cheated)\b",
+    re.IGNORECASE,
+)
 
 
 def _speaks_of_somebody(words: Iterable[str], starts: frozenset[int]) -> bool:

@@ -6,6 +6,7 @@ from its opposite. What was called a wrong match makes its neighbourhood stricte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,24 +75,26 @@ class SimilarAnswers:
             return "not-ready"
         return "" if embedder.reads(question) else "unread"
 
-    @property
-    def ready(self) -> bool:
-        """Whether vectors can be made; else the model begins to get ready."""
-        return self._model.ready() is not None
-
     def vector(self, question: str) -> tuple[bytes, str] | None:
-        """The question's vector, and which model made it; None where none that reads it is ready.
+        """The question's vector, and which model made it; an empty one where that can't read it.
+
+        None where no model is ready.
 
         Raises:
             LLMError: the model failed.
         """
         embedder = self._model.ready()
-        if embedder is None or not embedder.reads(question):
+        if embedder is None:
             return None
+        if not embedder.reads(question):
+            return b"", embedder.name
         return embedder.embed([question])[0].tobytes(), embedder.name
 
-    def search(self, key: CacheKey, question: str, now_s: float) -> Match | NearMiss | None:
-        """The answer to the likest question that asks the same; else the likest that doesn't.
+    def search(
+        self, key: CacheKey, question: str, now_s: float
+    ) -> tuple[Match | NearMiss | None, Sequence[Candidate]]:
+        """The answer to the likest question that asks the same, else the likest that doesn't; and
+        the questions that couldn't be looked at, newest first, for the model hasn't seen them.
 
         Raises:
             CacheStoreError: the store failed.
@@ -99,26 +102,28 @@ class SimilarAnswers:
         """
         embedder = self._model.ready()
         if embedder is None or not embedder.reads(question):
-            return None
+            return None, []
         candidates = self._guard.ask(
             lambda store: store.candidates(key.partition, key.scope, now_s),
             SEARCH_LIMIT_S,
             may_be_slow=True,
         )
-        if not candidates:
-            return None
+        seen = [each for each in candidates if each.embedding == embedder.name and each.vector]
+        missing = [each for each in candidates if each.embedding != embedder.name]
+        if not seen:
+            return None, missing
         rejections = self._guard.ask(
             lambda store: store.rejections(key.partition, key.scope), SEARCH_LIMIT_S
         )
         vector = embedder.embed([question])[0]
         near = None
-        for each in best(vector, embedder.name, candidates, rejections, self._threshold):
+        for each in best(vector, embedder.name, seen, rejections, self._threshold):
             verdict = same_question(each.candidate.question, question)
             if not verdict.same:
                 near = near or NearMiss(each.candidate, each.similarity, verdict.reason)
             elif (answer := self._answer(each.candidate.digest, key, now_s)) is not None:
-                return Match(answer, each.similarity)
-        return near
+                return Match(answer, each.similarity), missing
+        return near, missing
 
     def _answer(self, digest: str, key: CacheKey, now_s: float) -> CachedAnswer | None:
         return self._guard.ask(lambda store: store.get(digest, key.scope, now_s), SEARCH_LIMIT_S)

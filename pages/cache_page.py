@@ -39,7 +39,8 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     contents, mine = resources.cache().contents, owner()
     st.session_state.setdefault(_SHOWN, SHOWN)
     try:
-        decisions = contents.decisions(mine)
+        told = report(contents.counts(mine))
+        near = contents.near(mine, NEAR_SHOWN)
         totals = contents.totals(mine)
         entries = contents.entries(mine, st.session_state[_SHOWN] + 1)
     except CacheStoreError:
@@ -47,15 +48,15 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     else:
         # A place for each part: what a part has lost doesn't move, and so double, what is below it.
         with st.container():
-            _draw_report(report(decisions))
+            _draw_report(told)
         with st.container():
-            _draw_near([each for each in decisions if each.kind == "near" and each.judged is None])
+            _draw_near(near)
         with st.container():
             st.subheader(say("cache-entries"))
             st.caption(say("cache-totals", entries=totals.entries, size=_size(totals.size)))
             _draw_entries(entries)
         with st.container():
-            _draw_clear(entries, decisions)
+            _draw_clear(entries, told)
     status = backend.status()
     if not status.settled:
         watch(backend, backend_status, st.empty())
@@ -103,7 +104,7 @@ def _draw_near(near: Sequence[Decision]) -> None:
         return
     st.subheader(say("cache-near"))
     st.caption(say("cache-near-explain"))
-    for decision in near[:NEAR_SHOWN]:
+    for decision in near:
         with st.container(border=True, key=f"near-{decision.decision_id}"):
             _as_typed(decision.question, "steady-question")
             _as_typed(decision.other, "steady-question")
@@ -150,9 +151,9 @@ def _draw_entries(entries: Sequence[CacheEntry]) -> None:
         st.button(say("cache-more"), key="cache_more", on_click=callback(_more))
 
 
-def _draw_clear(entries: Sequence[CacheEntry], decisions: Sequence[Decision]) -> None:
+def _draw_clear(entries: Sequence[CacheEntry], told: CacheReport) -> None:
     st.subheader(say("cache-clear"))
-    models = sorted({entry.model for entry in entries} | {d.model for d in decisions if d.model})
+    models = sorted({entry.model for entry in entries} | told.models)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         model = st.selectbox(
             say("cache-clear-model"), ["", *models], key=_MODEL, format_func=_model_label
@@ -177,18 +178,22 @@ def _draw_clear(entries: Sequence[CacheEntry], decisions: Sequence[Decision]) ->
         # Made when it is asked for, outside of the script's runs.
         st.download_button(
             say("cache-export"),
-            while_signed_in(partial(log_file, decisions)),
+            while_signed_in(partial(_log_file, owner())),
             file_name="steady-chat-cache.jsonl",
             mime="application/x-ndjson",
             key="cache_export",
             icon=":material/download:",
             help=say("cache-export-help"),
             on_click="ignore",
-            disabled=not decisions,
+            disabled=not told.questions,
         )
     cleared = st.session_state.pop(_CLEARED, None)
     if cleared is not None:
         st.caption(say("cache-cleared", count=cleared))
+
+
+def _log_file(mine: str) -> bytes:
+    return log_file(resources.cache().contents.decisions(mine))
 
 
 def _model_label(name: str) -> str:

@@ -566,6 +566,43 @@ def test_entries_are_seen_forgotten_and_cleared_by_their_owner_alone(room: Room)
     assert room.cache.contents.entries("ann", 10) == []
 
 
+@pytest.mark.parametrize(
+    "how", [{}, {"model": "driven-model"}, {"before_s": 1_700_000_000.0 + 60}], ids=str
+)
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_was_under_way_when_it_was_cleared_is_not_kept(
+    make_room: MakeRoom, shared: bool, how: dict[str, object]
+) -> None:
+    room = make_room(CacheRules(shared=shared))
+    here = room.ask()
+    stream = room.backend.next_stream()
+    stream.say("a secret ")
+    if "model" in how:
+        how = {"model": room.backend.status().model}
+    assert room.cache.contents.clear("ann", **how) == 0  # type: ignore[arg-type]
+    room.clock.advance(1)
+    stream.say("answer")
+    stream.finish("stop", 2, PRINT)
+    assert room.ended(here).text == "a secret answer"
+    assert room.cache.flush(PATIENCE_S)
+    assert room.cache.contents.entries("ann", 10) == []
+    room.clock.advance(1)
+    room.answered()
+    room.is_given_again()
+
+
+@pytest.mark.parametrize(
+    "how", [{"owner": "bob"}, {"model": "another"}, {"before_s": 0.0}], ids=str
+)
+def test_what_others_clear_is_kept(room: Room, how: dict[str, object]) -> None:
+    here = room.ask()
+    stream = room.backend.next_stream()
+    room.cache.contents.clear(**{"owner": "ann"} | how)  # type: ignore[arg-type]
+    room.clock.advance(1)
+    stream.answer("hers")
+    room.ended(here)
+
+
 class BrokenStore:
     """A store each of whose methods raises."""
 
@@ -674,26 +711,26 @@ class Search:
         self.may_end = threading.Event()
         self.says_different = False
 
-    ready = True
-
     def why_not(self, question: str) -> str:
         return ""
 
     def vector(self, question: str) -> None:
         return None
 
-    def search(self, key: CacheKey, question: str, now_s: float) -> Match | NearMiss | None:
+    def search(
+        self, key: CacheKey, question: str, now_s: float
+    ) -> tuple[Match | NearMiss | None, list[Candidate]]:
         entries = self._guard.ask(lambda store: store.entries(key.scope, now_s, 10), PATIENCE_S)
         self.may_end.wait(PATIENCE_S)
         like = [entry for entry in entries if entry.key.partition == key.partition]
         if not like:
-            return None
+            return None, []
         digest = like[0].key.digest
         if self.says_different:
-            return NearMiss(Candidate(digest, like[0].question, b"", ""), 0.91, "numbers")
+            return NearMiss(Candidate(digest, like[0].question, b"", ""), 0.91, "numbers"), []
         answer = self._guard.ask(lambda store: store.get(digest, key.scope, now_s), PATIENCE_S)
         assert answer is not None
-        return Match(answer, 0.93)
+        return Match(answer, 0.93), []
 
 
 ALIKE = "What is the way to reverse a Python list?"
@@ -795,7 +832,9 @@ def test_a_stop_while_searching_stops(searching: tuple[Room, Search]) -> None:
 
 def test_a_search_that_fails_is_a_miss(make_room: MakeRoom) -> None:
     class Fails(Search):
-        def search(self, key: CacheKey, question: str, now_s: float) -> Match | NearMiss | None:
+        def search(
+            self, key: CacheKey, question: str, now_s: float
+        ) -> tuple[Match | NearMiss | None, list[Candidate]]:
             raise RuntimeError
 
     room = make_room(similar=Fails)
@@ -844,6 +883,7 @@ def test_what_a_person_told_the_model_of_themselves_is_not_shared(make_room: Mak
         else:
             room.asks_the_model(owner="bob", system_prompt=own)
         room.cache.contents.clear("ann")
+        room.clock.advance(1)
 
 
 def test_who_wants_the_very_same_does_not_join_what_may_be_similar(make_room: MakeRoom) -> None:
@@ -944,7 +984,7 @@ def test_nothing_is_left_of_a_search_that_nobody_wants_any_more(
     search.may_end.set()
     stream.answer("now")
     room.ended(busy)
-    assert room.cache._seeking == {}
+    assert room.cache._search._seeking == {}
     assert room.registry._lines == {}
     assert "similar" not in [d.kind for d in room.decisions()]
 
@@ -1033,7 +1073,7 @@ def test_the_log_says_why_nothing_similar_was_found(searching: tuple[Room, Searc
     search.why_not = lambda question: "unread"  # type: ignore[method-assign]
     here = room.ask("What is a tuple in Python?", similar=True)
     stream = room.backend.next_stream()
-    seeking = room.cache._seeking[stream.request.request_id]
+    seeking = room.cache._search._seeking[stream.request.request_id]
     end_s = time.monotonic() + PATIENCE_S
     while seeking.why_not == "late":
         assert time.monotonic() < end_s

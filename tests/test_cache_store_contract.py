@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from llm.cache_packing import DECISION_CHARS, OPENING_CHARS
 from llm.cache_redis import PREFIX
 from llm.cache_types import (
+    CLEARING_KEPT_S,
     DECISIONS_KEPT,
     DECISIONS_KEPT_S,
     REJECTIONS_KEPT,
@@ -30,6 +31,9 @@ from llm.cache_types import (
     CacheKey,
     CacheStoreError,
     CacheTotals,
+    Candidate,
+    Decision,
+    DecisionCount,
     Rejection,
 )
 from llm.types import Delta, Usage
@@ -113,7 +117,7 @@ def test_what_is_kept_again_is_there_once(store: AnswerStore) -> None:
     assert not store.candidates(PARTITION, SHARED, NOW_S)
     assert [each.vector for each in store.candidates(other, SHARED, NOW_S)] == [vector_of("b")]
     store.put(answer_of("a", "third", partition=other))
-    assert not store.candidates(other, SHARED, NOW_S), "its vector went with it"
+    assert [each.vector for each in store.candidates(other, SHARED, NOW_S)] == [b""]
 
 
 def test_an_answer_is_given_until_it_expires(store: AnswerStore) -> None:
@@ -166,12 +170,12 @@ def test_an_answer_can_be_forgotten(store: AnswerStore) -> None:
     assert store.delete(digest_of("a"), SHARED)
     assert not store.delete(digest_of("a"), SHARED)
     assert store.get(digest_of("a"), SHARED, NOW_S) is None
-    assert not store.candidates(PARTITION, SHARED, NOW_S)
+    assert [each.digest for each in store.candidates(PARTITION, SHARED, NOW_S)] == [digest_of("b")]
     assert names(store) == ["What is b?"]
     assert store.totals(SHARED, NOW_S).entries == 1
 
 
-def test_candidates_are_the_partitions_questions_with_a_vector(store: AnswerStore) -> None:
+def test_candidates_are_the_partitions_questions(store: AnswerStore) -> None:
     odd = "ä\ud83d\0谁?"
     store.put(answer_of("a", question=odd), vector_of("a"), "minilm")
     store.put(answer_of("b"), vector_of("b", 8), "模型")
@@ -179,6 +183,7 @@ def test_candidates_are_the_partitions_questions_with_a_vector(store: AnswerStor
     store.put(answer_of("elsewhere", partition=digest_of("else")), vector_of("c"), "minilm")
     found = sorted(store.candidates(PARTITION, SHARED, NOW_S), key=lambda each: each.embedding)
     assert [(each.digest, each.question, each.vector, each.embedding) for each in found] == [
+        (digest_of("without"), "What is without?", b"", ""),
         (digest_of("a"), odd, vector_of("a"), "minilm"),
         (digest_of("b"), "What is b?", vector_of("b", 8), "模型"),
     ]
@@ -193,6 +198,53 @@ def test_candidates_come_newest_first(store: AnswerStore) -> None:
     store.put(answer_of(99, created_s=NOW_S - 99), vector_of(99), "minilm")
     found = [each.question for each in store.candidates(PARTITION, SHARED, NOW_S)]
     assert found == [f"What is {age}?" for age in range(100)]
+
+
+def test_a_question_is_given_its_vector_later(store: AnswerStore) -> None:
+    odd = "ä\ud83d\0谁?" * 50
+    store.put(answer_of("a", question=odd))
+    store.put(answer_of("hers", scope=HER))
+    store.used(digest_of("a"), SHARED, NOW_S + 5)
+    bare, hers = store.totals(SHARED, NOW_S), store.totals(HER, NOW_S)
+    for vector, model in ((vector_of(1), "minilm"), (vector_of(2, 8), "模型"), (b"", "minilm")):
+        wanted = Candidate(digest_of("a"), odd, vector, model)
+        store.embed(PARTITION, SHARED, wanted)
+        assert list(store.candidates(PARTITION, SHARED, NOW_S)) == [wanted]
+        (entry,) = store.entries(SHARED, NOW_S, 10)
+        assert (entry.hits, entry.used_s) == (1, NOW_S + 5)
+        assert store.totals(SHARED, NOW_S) == CacheTotals(1, entry.size)
+        if len(vector) > 1000:
+            assert entry.size > bare.size
+    assert store.totals(HER, NOW_S) == hers
+    assert store.get(digest_of("a"), SHARED, NOW_S) == answer_of("a", question=odd)
+    store.delete(digest_of("a"), SHARED)
+    assert store.totals(SHARED, NOW_S) == CacheTotals(0, 0)
+
+
+def test_a_size_is_the_same_whenever_the_vector_came(store: AnswerStore) -> None:
+    for number, length in enumerate((1, 100, 300, 4000)):
+        question = "q" * length
+        store.put(answer_of(number, question=question), vector_of(1), "minilm")
+        at_once = store.totals(SHARED, NOW_S).size
+        store.put(answer_of(number, question=question))
+        store.embed(
+            PARTITION, SHARED, Candidate(digest_of(number), question, vector_of(1), "minilm")
+        )
+        assert store.totals(SHARED, NOW_S).size == at_once
+
+
+def test_what_is_not_there_is_given_no_vector(store: AnswerStore) -> None:
+    store.put(answer_of("a"))
+    before = store.candidates(PARTITION, SHARED, NOW_S), store.totals(SHARED, NOW_S)
+    vector = Candidate(digest_of("a"), "What is a?", vector_of(1), "minilm")
+    store.embed(PARTITION, HER, vector)
+    store.embed(digest_of("else"), SHARED, vector)
+    store.embed("*", SHARED, vector)
+    store.embed(PARTITION, SHARED, dataclasses.replace(vector, digest=digest_of("b")))
+    store.embed(PARTITION, SHARED, dataclasses.replace(vector, digest="*"))
+    assert (store.candidates(PARTITION, SHARED, NOW_S), store.totals(SHARED, NOW_S)) == before
+    assert not store.candidates(digest_of("else"), SHARED, NOW_S)
+    assert store.totals(HER, NOW_S) == CacheTotals(0, 0)
 
 
 # -- whose it is --
@@ -225,15 +277,15 @@ def test_nothing_of_another_scope_can_be_had_by_any_digest(store: AnswerStore) -
         assert not store.decisions(scope)
         store.used(digest, scope, NOW_S + 5)
         store.judge("decision a", scope, True)
-        assert store.clear(scope) == 0
-        assert store.clear(scope, model="a model") == 0
+        assert store.clear(scope, NOW_S) == 0
+        assert store.clear(scope, NOW_S, model="a model") == 0
     assert store.entries(HER, NOW_S, 10) == before
     assert store.get(digest, HER, NOW_S) == answer_of("a", HER, scope=HER)
     assert [each.judged for each in store.decisions(HER)] == [None]
     assert len(store.rejections(PARTITION, HER)) == 1
     store.judge("decision a", HER, False)
     assert store.delete(digest, HER)
-    assert store.clear(HER) == 0
+    assert store.clear(HER, NOW_S) == 0
     assert store.get(digest, SHARED, NOW_S) == answer_of("a", SHARED)
     assert [each.vector for each in store.candidates(PARTITION, SHARED, NOW_S)] == [
         vector_of(SHARED)
@@ -267,7 +319,7 @@ def test_what_can_be_no_scope_holds_nothing(store: AnswerStore, odd: str) -> Non
     assert store.totals(odd, NOW_S) == CacheTotals(0, 0)
     assert not store.entries(odd, NOW_S, 10)
     assert not store.decisions(odd)
-    assert store.clear(odd) == 0
+    assert store.clear(odd, NOW_S) == 0
     for keep in (
         lambda: store.put(answer_of("a", scope=odd)),
         lambda: store.note(decision_of("a", scope=odd)),
@@ -289,7 +341,7 @@ def test_any_other_text_is_a_scope(store: AnswerStore) -> None:
         ]
         assert store.totals(scope, NOW_S).entries == 1
         assert len(store.decisions(scope)) == 1
-        assert store.clear(scope) == 1
+        assert store.clear(scope, NOW_S) == 1
         assert not store.decisions(scope)
 
 
@@ -345,7 +397,7 @@ def test_a_scope_is_cleared_with_its_log_and_rejections(store: AnswerStore) -> N
             store.put(answer_of(number, scope=scope), vector_of(number, 8), "minilm")
         store.note(decision_of("a", scope=scope))
         store.reject(PARTITION, scope, rejection_of(1))
-    assert store.clear(ME) == 450
+    assert store.clear(ME, NOW_S) == 450
     assert store.totals(ME, NOW_S) == CacheTotals(0, 0)
     assert not store.entries(ME, NOW_S, 10)
     assert not store.candidates(PARTITION, ME, NOW_S)
@@ -362,13 +414,50 @@ def test_only_one_models_or_only_older_entries_are_cleared(store: AnswerStore) -
         store.put(answer_of(number, model=model, created_s=NOW_S + number))
     store.note(decision_of("a"))
     store.reject(PARTITION, SHARED, rejection_of(1))
-    assert store.clear(SHARED, model="m\0001", before_s=NOW_S + 3) == 1
-    assert store.clear(SHARED, model="m\0001") == 3
-    assert store.clear(SHARED, model="m") == 0
-    assert store.clear(SHARED, before_s=NOW_S + 4) == 2
+    assert store.clear(SHARED, NOW_S, model="m\0001", before_s=NOW_S + 3) == 1
+    assert store.clear(SHARED, NOW_S, model="m\0001") == 3
+    assert store.clear(SHARED, NOW_S, model="m") == 0
+    assert store.clear(SHARED, NOW_S, before_s=NOW_S + 4) == 2
     assert names(store) == ["What is 6?", "What is 4?"]
     assert store.decisions(SHARED)
     assert store.rejections(PARTITION, SHARED)
+
+
+def test_what_a_model_was_busy_with_when_it_was_cleared_is_not_kept(opens: Opens) -> None:
+    """In whichever process."""
+    store, other = opens(), opens()
+    store.put(answer_of("kept before", scope=HER))
+    store.clear(ME, NOW_S)
+    for later_s, there in ((-2.5, False), (0, False), (0.1, True)):
+        kept = answer_of(later_s, scope=ME, created_s=NOW_S + 9)
+        other.put(kept, vector_of(1), "m", begun_s=NOW_S + later_s)
+        found = other.get(digest_of(later_s), ME, NOW_S)
+        assert (found is not None) == there, later_s
+    assert store.totals(ME, NOW_S).entries == 1
+    assert len(store.candidates(PARTITION, ME, NOW_S)) == 1
+    other.put(answer_of("hers", scope=HER))
+    assert store.totals(HER, NOW_S).entries == 2, "another's"
+
+
+def test_one_models_clearing_is_no_others(store: AnswerStore) -> None:
+    store.clear(ME, NOW_S, model="=m\0")
+    for model, there in (("=m\0", False), ("m", True), ("", True)):
+        store.put(answer_of(model, scope=ME, model=model))
+        assert (store.get(digest_of(model), ME, NOW_S) is not None) == there, model
+
+
+def test_where_only_old_answers_are_cleared_new_ones_are_kept(store: AnswerStore) -> None:
+    store.clear(ME, NOW_S, before_s=NOW_S - 3600)
+    store.put(answer_of("a", scope=ME))
+    store.put(answer_of("late", scope=ME, created_s=NOW_S - 3601))
+    assert names(store, ME) == ["What is a?"]
+
+
+def test_a_clearing_counts_for_a_day(store: AnswerStore) -> None:
+    """Also where a clock was wrong by years."""
+    store.clear(ME, NOW_S + 1e9)
+    store.put(answer_of("a", scope=ME))
+    assert store.get(digest_of("a"), ME, NOW_S) is not None
 
 
 # -- rejections and the log --
@@ -445,6 +534,95 @@ def test_the_log_is_kept_for_ninety_days(store: AnswerStore) -> None:
     for second in (0, 5, DECISIONS_KEPT_S + 3):
         store.note(decision_of(second, at_s=NOW_S + second))
     assert [each.at_s - NOW_S for each in store.decisions(SHARED)] == [DECISIONS_KEPT_S + 3, 5]
+
+
+def missed(number: int, **changed: Any) -> Decision:
+    plain = dataclasses.replace(decision_of(number), kind="miss", reason="", model="", digest="")
+    return dataclasses.replace(plain, saved_tokens=0, saved_s=0.0, **changed)
+
+
+def test_the_log_is_counted(store: AnswerStore) -> None:
+    assert not store.counts(SHARED)
+    hit = dataclasses.replace(decision_of("hit"), kind="exact", reason="", model="m\n\0 'x'")
+    store.note(hit)
+    store.note(dataclasses.replace(hit, decision_id="another", saved_tokens=10**6, saved_s=0.25))
+    store.note(missed(1))
+    store.note(missed(2, reason="fresh"))
+    store.note(decision_of("hers", scope=HER))
+    model = "m\n\ufffd 'x'"
+    wanted = {
+        DecisionCount("exact", "", model, 2, 1_000_007, 1.75),
+        DecisionCount("miss", "", "", 1, 0, 0.0),
+        DecisionCount("miss", "fresh", "", 1, 0, 0.0),
+    }
+
+    def counted() -> set[DecisionCount]:
+        told = store.counts(SHARED)
+        return {
+            dataclasses.replace(each, model=each.model.replace("\0", "\ufffd")) for each in told
+        }
+
+    assert counted() == wanted
+    store.note(missed(2))  # in place of the one that was fresh
+    store.judge("decision 1", SHARED, True)
+    assert counted() == {
+        DecisionCount("exact", "", model, 2, 1_000_007, 1.75),
+        DecisionCount("miss", "", "", 2, 0, 0.0),
+    }
+    assert store.counts("*") == []
+    assert len(store.counts(HER)) == 1
+    store.clear(SHARED, NOW_S)
+    assert not store.counts(SHARED)
+
+
+def test_what_is_dropped_from_the_log_is_not_counted(store: AnswerStore) -> None:
+    for second in (0, 5, DECISIONS_KEPT_S + 3):
+        store.note(decision_of(second, at_s=NOW_S + second))
+    assert list(store.counts(SHARED)) == [DecisionCount("near", "number", "a model", 2, 14, 3.0)]
+    assert len(store.near(SHARED, 10)) == 2
+
+
+def test_near_misses_are_listed_until_something_is_said_of_them(store: AnswerStore) -> None:
+    for number in range(5):
+        store.note(decision_of(number, at_s=NOW_S + number))
+    store.note(missed(9))
+    store.note(decision_of("hers", scope=HER))
+    store.judge("decision 3", SHARED, True)
+    store.judge("decision 1", SHARED, False)
+    assert [each.decision_id for each in store.near(SHARED, 2)] == ["decision 4", "decision 2"]
+    assert [each.at_s - NOW_S for each in store.near(SHARED, 10)] == [4, 2, 0]
+    assert not store.near(SHARED, 0)
+    assert not store.near("*", 10)
+    store.note(dataclasses.replace(decision_of(4, at_s=NOW_S + 4), judged=True))
+    assert [each.at_s - NOW_S for each in store.near(SHARED, 10)] == [2, 0]
+
+
+def test_several_writes_are_done_together_and_in_order(store: AnswerStore) -> None:
+    store.together(
+        [
+            lambda each: each.put(answer_of("a", "first")),
+            lambda each: each.put(answer_of("b")),
+            lambda each: each.put(answer_of("a", "second")),
+            lambda each: each.embed(
+                PARTITION, SHARED, Candidate(digest_of("a"), "What is a?", vector_of(1), "m")
+            ),
+            lambda each: each.used(digest_of("a"), SHARED, NOW_S + 1),
+            lambda each: each.delete(digest_of("b"), SHARED),
+            lambda each: each.note(decision_of(1)),
+            lambda each: each.judge("decision 1", SHARED, True),
+            lambda each: each.reject(PARTITION, SHARED, rejection_of(1)),
+        ]
+    )
+    assert store.get(digest_of("a"), SHARED, NOW_S) == answer_of("a", "second")
+    assert [each.hits for each in store.entries(SHARED, NOW_S, 10)] == [1]
+    assert [each.vector for each in store.candidates(PARTITION, SHARED, NOW_S)] == [vector_of(1)]
+    assert [each.judged for each in store.decisions(SHARED)] == [True]
+    assert len(store.rejections(PARTITION, SHARED)) == 1
+    with pytest.raises(CacheStoreError):
+        store.together([lambda each: each.put(answer_of("c", scope=""))])
+    store.note(decision_of(2))
+    assert len(store.decisions(SHARED)) == 2, "it writes one by one again"
+    store.together([])
 
 
 # -- the size cap --
@@ -528,7 +706,7 @@ def test_sizes_are_what_the_store_takes(place: Place, opens: Opens) -> None:
     assert (bytes_taken(place) - before) / totals.size == pytest.approx(1, abs=0.08)
     if not place.url:
         assert place.file.stat().st_size < 4_500_000 * 1.15
-    store.clear(SHARED)
+    store.clear(SHARED, NOW_S)
     assert bytes_taken(place) < before + 500_000, "what is cleared is given back"
 
 
@@ -703,7 +881,9 @@ def test_redis_keeps_nothing_of_what_was_cleared(running_redis: Any, redis_url: 
     store.note(decision_of("a"))
     store.judge("decision a", SHARED, True)
     store.reject(PARTITION, SHARED, rejection_of(1))
-    assert store.clear(SHARED) == 5
+    assert store.clear(SHARED, NOW_S) == 5
     with running_redis.admin() as admin:
-        assert admin.keys("*") == []
+        (when,) = admin.keys("*")  # it was cleared, for a day
+        assert when == f"{PREFIX}cleared:{SHARED}".encode()
+        assert 86_000 < admin.ttl(when) <= CLEARING_KEPT_S
     store.close()

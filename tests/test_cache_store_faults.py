@@ -21,7 +21,15 @@ import trustme
 from llm.cache_redis import PREFIX, RedisAnswerStore
 from llm.cache_sqlite import SqliteAnswerStore
 from llm.cache_stores import open_store
-from llm.cache_types import SHARED, AnswerStore, CacheStoreError, CacheTotals, Rejection
+from llm.cache_tables import VERSION
+from llm.cache_types import (
+    SHARED,
+    AnswerStore,
+    CacheStoreError,
+    CacheTotals,
+    Candidate,
+    Rejection,
+)
 from llm.settings import Settings
 from tests.cached_answers import (
     LARGE,
@@ -42,8 +50,8 @@ SOON_S = 0.2
 """The quickest of a few calls: 50 ms, on a machine that is busy with something else."""
 MEND_LIMIT_S = 30.0
 
-READS = ("get", "candidates", "entries", "totals", "rejections", "decisions")
-WRITES = ("put", "used", "delete", "clear", "reject", "note", "judge")
+READS = ("get", "candidates", "entries", "totals", "rejections", "decisions", "counts", "near")
+WRITES = ("put", "embed", "used", "delete", "clear", "reject", "note", "judge", "together")
 
 
 class Clock:
@@ -67,13 +75,19 @@ def calls(store: AnswerStore) -> dict[str, Callable[[], Any]]:
         "totals": lambda: store.totals(SHARED, NOW_S),
         "rejections": lambda: store.rejections(PARTITION, SHARED),
         "decisions": lambda: store.decisions(SHARED),
+        "counts": lambda: store.counts(SHARED),
+        "near": lambda: store.near(SHARED, 10),
+        "embed": lambda: store.embed(
+            PARTITION, SHARED, Candidate(digest, QUESTION, vector_of("a"), "minilm")
+        ),
+        "together": lambda: store.together([lambda each: each.used(digest, SHARED, NOW_S)]),
         "put": lambda: store.put(answer, vector_of("a"), "minilm"),
         "used": lambda: store.used(digest, SHARED, NOW_S),
         "reject": lambda: store.reject(PARTITION, SHARED, Rejection(vector_of(1), "m", 0.5, NOW_S)),
         "note": lambda: store.note(decision_of("a", question=QUESTION)),
         "judge": lambda: store.judge("decision a", SHARED, True),
         "delete": lambda: store.delete(digest, SHARED),
-        "clear": lambda: store.clear(SHARED),
+        "clear": lambda: store.clear(SHARED, NOW_S),
     }
 
 
@@ -270,7 +284,7 @@ def test_another_programs_database_is_made_anew(
     file.parent.mkdir()
     with sqlite3.connect(file) as connection:
         connection.execute("CREATE TABLE entries (other)")
-        connection.execute("PRAGMA user_version = 1")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.close()
     tried.keeps()
     assert len(warnings(caplog)) == 1
@@ -576,7 +590,7 @@ def test_redis_throws_out_whatever_it_likes(server: RedisServer) -> None:
                 answer = store.get(digest_of(found), SHARED, NOW_S)
                 assert answer in (None, answer_of(found, str(found)))
         store.entries(SHARED, NOW_S, 10)
-        store.clear(SHARED)
+        store.clear(SHARED, NOW_S)
         for number in range(300):
             kept = answer_of(number, "x" * 500, created_s=NOW_S + number)
             store.put(kept, vector_of(number, 8), "minilm")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from llm.cache_contents import CacheContents
 from llm.cache_guard import CacheGuard
 from llm.cache_key import person_scope
 from llm.cache_sqlite import SqliteAnswerStore
-from llm.cache_types import AnswerStore, CacheStoreError
+from llm.cache_types import SHARED, AnswerStore, CacheStoreError
 from llm.cache_writer import CacheWriter
-from tests.cached_answers import NOW_S, answer_of
+from tests.cached_answers import NOW_S, answer_of, decision_of
 from tests.driven_backend import PATIENCE_S
 
 ANN = "ann"
@@ -162,3 +163,66 @@ def test_closed_it_writes_no_more_and_says_so(guard: CacheGuard) -> None:
     assert not writer._thread.is_alive()
     with pytest.raises(CacheStoreError):
         writer.in_order(lambda store: 7, PATIENCE_S)
+
+
+def test_what_waits_is_written_together_and_in_order(
+    writer: CacheWriter, put: SlowPut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+    together = SqliteAnswerStore.together
+
+    def counted(store: SqliteAnswerStore, writes: list[Callable[[AnswerStore], object]]) -> None:
+        done.append(len(writes))
+        together(store, writes)
+
+    monkeypatch.setattr(SqliteAnswerStore, "together", counted)
+    begins(put, writer)
+    for number in range(40):
+        writer.later(lambda store, number=number: store.note(decision_of(number)))
+    noted = in_background(
+        lambda: done.append(writer.in_order(lambda store: len(store.decisions(SHARED)), PATIENCE_S))
+    )
+    until(lambda: len(writer._writes) == 41)
+    writer.later(lambda store: store.note(decision_of("last")))
+    put.may.set()
+    assert writer.flush(PATIENCE_S)
+    noted.join(PATIENCE_S)
+    assert done[:4] == [1, 16, 16, 8]
+    assert sorted(done[4:]) == [1, 40], "nobody's wait for a result is put among others'"
+
+
+def test_what_it_cannot_keep_up_with_is_dropped(
+    guard: CacheGuard, writer: CacheWriter, put: SlowPut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_writer, "MOST_UNWRITTEN", 3)
+    begins(put, writer)
+    for number in range(5):
+        writer.later(lambda store, number=number: store.note(decision_of(number)))
+    with pytest.raises(CacheStoreError):
+        writer.in_order(lambda store: 7, PATIENCE_S)
+    put.may.set()
+    assert writer.flush(PATIENCE_S)
+    assert len(guard.ask(lambda store: store.decisions(SHARED), PATIENCE_S)) == 3
+
+
+def test_a_write_that_fails_is_not_the_next_ones(
+    guard: CacheGuard, writer: CacheWriter, put: SlowPut
+) -> None:
+    def fails(store: AnswerStore) -> None:
+        store.note(decision_of("half"))
+        raise ValueError
+
+    begins(put, writer)
+    writer.later(fails)
+    put.may.set()
+    assert writer.flush(PATIENCE_S)
+    assert writer.in_order(lambda store: len(store.decisions(SHARED)), PATIENCE_S) == 0
+    writer.later(lambda store: store.note(decision_of(1)))
+    assert writer.in_order(lambda store: len(store.decisions(SHARED)), PATIENCE_S) == 1
+
+
+def until(so: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + PATIENCE_S
+    while not so():
+        assert time.monotonic() < end_s
+        time.sleep(0.005)

@@ -107,6 +107,40 @@ OF_SOMEBODY = lines(r"""
 """)
 
 MORE = lines(r"""
+    who is john smith from accounting
+    who is daria kowalski from accounting
+    who is daria kowalski
+    who's daria kowalski?
+    do you know who daria kowalski is
+    my boss peter is mean, what to do
+    what to do about a mean boss
+    is daria pregnant
+    is daria kowalski getting divorced
+    why did daria get fired
+    has daria been arrested
+    where does daria live
+    where is daria kowalski living
+    when was daria kowalski born
+    how old is daria kowalski when she married
+    what is the best gift for a mother in law who is an ex nurse
+    how to fire someone from accounting
+    how to tell a colleague in hr
+    is ann from the sales team nice
+    what did rebecca do
+    how to write to mr smith
+    who lives at 12 oak street
+    is 4 upper garden lane a good place
+    hauptstrasse 4
+    is order no A12 late
+    what is case 4711b
+    is ann.lee@corp.example a real mail
+    what to do when wife is angry
+    how to treat a girlfriend with hiv
+    what does thompson earn, smith said
+    我老板是谁
+    我儿子几岁上学
+    老板为什么生气
+    中山路12号在哪里
     How do I reverse my list?
     What should we do about it?
     Is Anna pregnant?
@@ -147,6 +181,22 @@ ANYBODYS = lines(r"""
     What is US law?
     Explain what recursion is.
     How tall is Mount Everest?
+    Who invented the telephone?
+    who is the author of hamlet
+    who is einstein
+    who can vote in germany?
+    what is a git rebase
+    where is the amazon river
+    why is java slow
+    what does grep do
+    is it safe to eat when pregnant?
+    how are diamonds made?
+    is rust faster than java
+    how to square a number in python
+    how to find the max of a list
+    how to validate an email in javascript
+    what is a taylor series
+    when was paris founded
     Is JavaScript the same as Java?
     What are France's neighbours? Is Spain one?
     怎么在Python中反转列表？

@@ -62,7 +62,7 @@ def keep(guard: CacheGuard, similar: SimilarAnswers, question: str) -> str:
 
 
 def test_the_same_in_other_words_is_found(similar: SimilarAnswers) -> None:
-    match = similar.search(KEY, ALIKE, NOW_S)
+    match = similar.search(KEY, ALIKE, NOW_S)[0]
     assert isinstance(match, Match)
     assert match.answer.question == QUESTION
     assert 0.9 < match.similarity <= 1.0
@@ -71,7 +71,7 @@ def test_the_same_in_other_words_is_found(similar: SimilarAnswers) -> None:
 def test_what_is_much_alike_and_not_the_same_is_told_with_the_reason(
     similar: SimilarAnswers,
 ) -> None:
-    near = similar.search(KEY, OTHER, NOW_S)
+    near = similar.search(KEY, OTHER, NOW_S)[0]
     assert isinstance(near, NearMiss)
     assert (near.other.question, near.reason) == (QUESTION, "words")
 
@@ -84,27 +84,27 @@ def test_what_is_much_alike_and_not_the_same_is_told_with_the_reason(
 def test_other_peoples_and_other_conditions_are_not_looked_at(
     similar: SimilarAnswers, key: CacheKey
 ) -> None:
-    assert similar.search(key, ALIKE, NOW_S) is None
+    assert similar.search(key, ALIKE, NOW_S)[0] is None
 
 
 def test_what_is_unlike_or_expired_is_nothing(similar: SimilarAnswers) -> None:
-    assert similar.search(KEY, "What is the capital of Peru?", NOW_S) is None
-    assert similar.search(KEY, ALIKE, NOW_S + 1e9) is None
+    assert similar.search(KEY, "What is the capital of Peru?", NOW_S)[0] is None
+    assert similar.search(KEY, ALIKE, NOW_S + 1e9)[0] is None
 
 
 def test_after_a_wrong_match_more_likeness_is_wanted_nearby(
     similar: SimilarAnswers, guard: CacheGuard
 ) -> None:
-    match = similar.search(KEY, ALIKE, NOW_S)
+    match = similar.search(KEY, ALIKE, NOW_S)[0]
     told = similar.vector(ALIKE)
     assert isinstance(match, Match)
     assert told is not None
     rejection = Rejection(told[0], told[1], match.similarity, NOW_S)
     guard.ask(lambda store: store.reject(PARTITION, "p-ann", rejection))
-    assert similar.search(KEY, ALIKE, NOW_S) is None
+    assert similar.search(KEY, ALIKE, NOW_S)[0] is None
     elsewhere = "What is a heat pump?"
     keep(guard, similar, elsewhere)
-    assert isinstance(similar.search(KEY, "what is a heat pump?", NOW_S), Match)
+    assert isinstance(similar.search(KEY, "what is a heat pump?", NOW_S)[0], Match)
 
 
 def test_a_language_that_the_embedding_does_not_read_is_refused(
@@ -112,4 +112,4 @@ def test_a_language_that_the_embedding_does_not_read_is_refused(
 ) -> None:
     assert similar.state == "ready"
     assert similar.why_not("怎样在 Python 中反转列表？") == "unread"
-    assert similar.search(KEY, "怎样在 Python 中反转列表？", NOW_S) is None
+    assert similar.search(KEY, "怎样在 Python 中反转列表？", NOW_S)[0] is None
