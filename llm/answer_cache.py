@@ -112,7 +112,13 @@ class AnswerCache:
         self._rules = rules = rules or CacheRules()
         self._clock = clock
         self._writer = CacheWriter(self._guard)
-        self.contents = CacheContents(self._guard, self._writer, shared=rules.shared, clock=clock)
+        self.contents = CacheContents(
+            self._guard,
+            self._writer,
+            shared=rules.shared,
+            shared_clear=rules.shared_clear,
+            clock=clock,
+        )
         self._lock = threading.Lock()
         self._wrapped: dict[int, CachedBackend] = {}
         self._under_way: dict[tuple[str, bool], UnderWay] = {}  # by digest and `similar`
@@ -454,7 +460,7 @@ class AnswerCache:
 
         Args:
             question: what was asked.
-            wrong: the match was wrong: its entry goes.
+            wrong: the match was wrong: its entry goes, unless it isn't this person's to forget.
 
         Raises:
             CacheStoreError: it couldn't be noted.
