@@ -36,6 +36,7 @@ def draw() -> None:
     from pages import archive_page, cache_page, chat_page, setup_page
     from ui import resources
     from ui.at_rest import see
+    from ui.cache_pick import keep_cache_in_address
     from ui.conversation_id import arrive, chat_is_wanted, show_in_address
     from ui.language import keep_in_address, say, say_error, words
     from ui.live_answer import let_the_sidebar_be_painted
@@ -87,6 +88,7 @@ def draw() -> None:
         return
     show_in_address()
     keep_in_address(settings.language)
+    keep_cache_in_address(settings)
     if chat_is_wanted() and page is not chat:
         st.switch_page(chat, query_params=st.query_params.to_dict())
     seen = st.session_state.seen = see(here)

@@ -70,7 +70,13 @@ class AnswerCache:
         self._rules = rules = rules or CacheRules()
         self._clock = clock
         self._writer = CacheWriter(self._guard)
-        self.contents = CacheContents(self._guard, self._writer, shared=rules.shared, clock=clock)
+        self.contents = CacheContents(
+            self._guard,
+            self._writer,
+            shared=rules.shared,
+            shared_clear=rules.shared_clear,
+            clock=clock,
+        )
         self._lock = threading.Lock()
         self._wrapped: dict[int, CachedBackend] = {}
         self._under_way = AnswersUnderWay()

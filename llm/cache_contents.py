@@ -11,6 +11,7 @@ from llm.cache_key import person_scope
 from llm.cache_types import (
     SHARED,
     AnswerStore,
+    CachedAnswer,
     CacheEntry,
     CacheTotals,
     Decision,
@@ -32,7 +33,8 @@ class CacheContents:
     """The contents, by owner.
 
     Args:
-        shared: whether the shared answers are everybody's to see, and to forget.
+        shared: whether the shared answers are everybody's to see.
+        shared_clear: whether they are everybody's to forget, too: nobody knows who made them.
         clock: seconds since 1970.
 
     Thread-safety: every method may be called from any thread.
@@ -44,23 +46,39 @@ class CacheContents:
         writer: CacheWriter,
         *,
         shared: bool,
+        shared_clear: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._guard = guard
         self._writer = writer
-        self._shared = shared
+        self.shared = shared
+        self.shared_clear = shared and shared_clear
         self._clock = clock
 
-    def entries(self, owner: str, limit: int) -> list[CacheEntry]:
+    def entries(self, owner: str, limit: int, text: str = "") -> list[CacheEntry]:
         """What may be given to this person, last used first.
 
+        Args:
+            text: only those that have it in their question, in whatever case.
+
         Raises:
-            CacheStoreError: as the next six.
+            CacheStoreError: as whatever else looks at the store.
         """
         now_s = self._clock()
-        found = self._each(owner, lambda store, scope: store.entries(scope, now_s, limit))
+
+        def of(store: AnswerStore, scope: str) -> Sequence[CacheEntry]:
+            return store.entries(scope, now_s, limit, text=text)
+
+        # All questions are read for a text.
+        found = self._each(owner, of, may_be_slow=bool(text))
         listed = [entry for entries in found for entry in entries]
         return sorted(listed, key=lambda entry: -entry.used_s)[:limit]
+
+    def answer(self, owner: str, digest: str) -> CachedAnswer | None:
+        """A whole answer that may be given to this person; None where it isn't there any more."""
+        now_s = self._clock()
+        found = self._each(owner, lambda store, scope: store.get(digest, scope, now_s))
+        return next((answer for answer in found if answer is not None), None)
 
     def totals(self, owner: str) -> CacheTotals:
         """How much that is."""
@@ -85,8 +103,8 @@ class CacheContents:
         return self._look(lambda store: store.near(person_scope(owner), limit))
 
     def forget(self, owner: str, digest: str) -> None:
-        """Forget one answer, also one that is still to be written."""
-        scopes = self.scopes(owner)
+        """Forget one answer, also one that is still to be written; none that isn't theirs to."""
+        scopes = self._forgettable(owner)
 
         def forget(store: AnswerStore) -> None:
             for scope in scopes:
@@ -95,7 +113,7 @@ class CacheContents:
         self._writer.in_order(forget, CLEAR_LIMIT_S)
 
     def clear(self, owner: str, *, model: str | None = None, before_s: float | None = None) -> int:
-        """Forget this person's answers and, where answers are shared, the shared ones; those that a
+        """Forget this person's answers and, where everybody may, the shared ones; those that a
         model is busy with aren't kept.
 
         Args:
@@ -108,7 +126,7 @@ class CacheContents:
         Returns:
             How many there were.
         """
-        scopes, now_s = self.scopes(owner), self._clock()
+        scopes, now_s = self._forgettable(owner), self._clock()
 
         def clear(store: AnswerStore) -> int:
             return sum(
@@ -129,13 +147,22 @@ class CacheContents:
     def scopes(self, owner: str) -> tuple[str, ...]:
         """Whose answers may be given to this person: their own, and the shared ones if any."""
         mine = person_scope(owner)
-        return (mine, SHARED) if self._shared else (mine,)
+        return (mine, SHARED) if self.shared else (mine,)
 
-    def _each(self, owner: str, what: Callable[[AnswerStore, str], T]) -> list[T]:
+    def may_forget(self, entry: CacheEntry) -> bool:
+        """Whether whoever sees this entry may forget it."""
+        return self.shared_clear or entry.key.scope != SHARED
+
+    def _forgettable(self, owner: str) -> tuple[str, ...]:
+        return self.scopes(owner) if self.shared_clear else (person_scope(owner),)
+
+    def _each(
+        self, owner: str, what: Callable[[AnswerStore, str], T], *, may_be_slow: bool = False
+    ) -> list[T]:
         def of(scope: str) -> T:
-            return self._look(lambda store: what(store, scope))
+            return self._look(lambda store: what(store, scope), may_be_slow=may_be_slow)
 
         return [of(scope) for scope in self.scopes(owner)]
 
-    def _look(self, what: Callable[[AnswerStore], T]) -> T:
-        return self._guard.ask(what, LOOK_LIMIT_S)
+    def _look(self, what: Callable[[AnswerStore], T], *, may_be_slow: bool = False) -> T:
+        return self._guard.ask(what, LOOK_LIMIT_S, may_be_slow=may_be_slow)

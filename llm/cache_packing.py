@@ -140,13 +140,7 @@ class Listed:
 
 def listed(answer: CachedAnswer) -> Listed:
     """What a list shows of this answer."""
-    told: list[str] = []
-    for piece in answer.pieces:
-        if piece.kind == "recast":
-            told.clear()  # it was reasoning
-        elif piece.kind == "text":
-            told.append(piece.text)
-    text = "".join(told)
+    text = answer.text
     return Listed(
         question=keepable(answer.question),
         opening=keepable(text[:OPENING_CHARS]),

@@ -6,12 +6,14 @@ Redis runs as a whole; none is made of what people wrote.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any
 
 import redis
@@ -191,11 +193,16 @@ class RedisAnswerStore:
 
     # -- what a person sees of it --
 
-    def entries(self, scope: str, now_s: float, limit: int, skip: int = 0) -> Sequence[CacheEntry]:
-        """As in `AnswerStore`."""
+    def entries(
+        self, scope: str, now_s: float, limit: int, skip: int = 0, text: str = ""
+    ) -> Sequence[CacheEntry]:
+        """As in `AnswerStore`. A text is looked for in many short steps, as in `clear`."""
         limit, skip = _within(limit), _within(skip)
         if not possible(scope) or not limit:
             return []
+        if text:
+            having = self._having(scope, now_s, text.casefold())
+            return list(islice(having, skip, skip + limit))
         entries = []
         for digest, size, partition, used_s, meta, hits in self._run(
             "entries", scope, now_s, limit, skip
@@ -205,6 +212,29 @@ class RedisAnswerStore:
                 key = CacheKey(digest.decode(), partition.decode(), scope)
                 entries.append(_entry(key, shown, int(size), float(used_s), int(hits)))
         return entries
+
+    def _having(self, scope: str, now_s: float, folded: str) -> Iterator[CacheEntry]:
+        """The entries with that in their question.
+
+        Read here: Lua knows the case of English letters only.
+        """
+        with self._told():
+            used: Any = self._redis.zrevrange(_key("scope", scope), 0, -1, withscores=True)
+        escaped = json.dumps(folded, ensure_ascii=False)[1:-1]
+        for start in range(0, len(used), _AT_ONCE):
+            some = used[start : start + _AT_ONCE]
+            told = self._run("shown", scope, *(digest for digest, _ in some))
+            for (digest, used_s), (meta, hits, record) in zip(some, told, strict=True):
+                # First in the bytes as they are: unpacking them all takes several times as long.
+                if escaped not in meta.decode(errors="replace").casefold():
+                    continue
+                shown = unpack_listed(meta)
+                if shown is None or shown.expires_s <= now_s:
+                    continue
+                if folded in shown.question.casefold():
+                    size, _, partition = record.decode().partition(" ")
+                    key = CacheKey(digest.decode(), partition, scope)
+                    yield _entry(key, shown, int(size), used_s, int(hits))
 
     def totals(self, scope: str, now_s: float) -> CacheTotals:
         """As in `AnswerStore`."""

@@ -197,6 +197,17 @@ return found
 """
 )
 
+_SHOWN = """
+local P, scope, found = ARGV[1], ARGV[2], {}
+for at = 3, #ARGV do
+  local member = scope..':'..ARGV[at]
+  local shown = redis.call('HMGET', P..'answer:'..member, 'meta', 'hits')
+  local record = redis.call('HGET', P..'records', member)
+  found[#found + 1] = {shown[1] or '', shown[2] or '0', record or '0 '}
+end
+return found
+"""
+
 _REJECT = """
 local P, scope, partition, kept, kept_s = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local list = P..'rejections:'..scope..':'..partition
@@ -298,6 +309,7 @@ SCRIPTS = {
     "used": _USED,
     "delete": _DELETE,
     "entries": _ENTRIES,
+    "shown": _SHOWN,
     "totals": _TOTALS,
     "reject": _REJECT,
     "note": _NOTE,

@@ -19,12 +19,14 @@ class CacheRules:
 
     Args:
         shared: whether all users may be given each other's answers to first questions.
+        shared_clear: whether all users may forget the shared ones.
         system_prompt: the deployment's own; what another one shaped isn't shared.
         max_chars: a longer answer isn't kept.
         pieces_per_s: a typewriter's pace; None says a stored answer at once.
     """
 
     shared: bool = False
+    shared_clear: bool = False
     system_prompt: str = ""
     ttl: CacheTtl = field(default_factory=CacheTtl)
     max_chars: int = 100_000
@@ -35,6 +37,7 @@ class CacheRules:
         """As this installation is set up."""
         return cls(
             shared=settings.cache_shared,
+            shared_clear=settings.cache_shared_clear,
             system_prompt=settings.system_prompt,
             ttl=CacheTtl.from_settings(settings),
             max_chars=settings.cache_max_chars,

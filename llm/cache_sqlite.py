@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -301,18 +302,33 @@ class SqliteAnswerStore:
 
     # -- what a person sees of it --
 
-    def entries(self, scope: str, now_s: float, limit: int, skip: int = 0) -> Sequence[CacheEntry]:
+    def entries(
+        self, scope: str, now_s: float, limit: int, skip: int = 0, text: str = ""
+    ) -> Sequence[CacheEntry]:
         """As in `AnswerStore`."""
-        if not possible(scope):
+        limit, skip = _within(limit), _within(skip)
+        if not possible(scope) or not limit:
             return []
+        of_scope = (_c.scope == scope, _c.expires_s > now_s)
+        order = (_c.used_s.desc(), _c.row.desc())
+        columns = (column for column in _c if column.name not in ("row", "vector"))
+        shown, folded = sa.select(*columns).order_by(*order), text.casefold()
         with self._file.reading() as connection:
-            rows = connection.execute(
-                sa.select(*(column for column in _c if column.name not in ("row", "vector")))
-                .where(_c.scope == scope, _c.expires_s > now_s)
-                .order_by(_c.used_s.desc(), _c.row.desc())
-                .limit(_within(limit))
-                .offset(_within(skip))
-            ).all()
+            if text:
+                # Here, and not in the query: SQLite knows the case of English letters only.
+                questions = sa.select(_c.row, _c.question).where(*of_scope).order_by(*order)
+                with connection.execute(questions) as all_of_them:
+                    having = (row for row, question in all_of_them if _has(question, folded))
+                    some = list(islice(having, skip, skip + limit))
+                rows = [
+                    row
+                    for start in range(0, len(some), _AT_ONCE)
+                    for row in connection.execute(
+                        shown.where(*of_scope, _c.row.in_(some[start : start + _AT_ONCE]))
+                    ).all()
+                ]
+            else:
+                rows = [*connection.execute(shown.where(*of_scope).limit(limit).offset(skip))]
         found = []
         for row in rows:
             with suppress(ValueError):  # damaged
@@ -530,6 +546,12 @@ def _entry(row: Any) -> CacheEntry:
         used_s=row.used_s,
         hits=row.hits,
     )
+
+
+def _has(question: object, folded: str) -> bool:
+    with suppress(ValueError):  # damaged
+        return folded in keepable(to_text(question)).casefold()
+    return False
 
 
 def _within(number: int) -> int:

@@ -57,6 +57,17 @@ class CachedAnswer:
     expires_s: float
     took_s: float
 
+    @property
+    def text(self) -> str:
+        """The answer without its reasoning."""
+        told: list[str] = []
+        for piece in self.pieces:
+            if piece.kind == "recast":
+                told.clear()  # it was reasoning
+            elif piece.kind == "text":
+                told.append(piece.text)
+        return "".join(told)
+
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
@@ -252,8 +263,13 @@ class AnswerStore(Protocol):
         """The rejections of that partition and scope, newest first."""
         ...
 
-    def entries(self, scope: str, now_s: float, limit: int, skip: int = 0) -> Sequence[CacheEntry]:
-        """The scope's entries, last used first."""
+    def entries(
+        self, scope: str, now_s: float, limit: int, skip: int = 0, text: str = ""
+    ) -> Sequence[CacheEntry]:
+        """The scope's entries, last used first; only those that have the text in their question.
+
+        Upper and lower case are the same; no character of it stands for another.
+        """
         ...
 
     def totals(self, scope: str, now_s: float) -> CacheTotals:

@@ -338,6 +338,10 @@ class Settings(BaseSettings):
         False,
         description="Whether all users are given each other's answers to first questions; else everybody's are their own.",
     )
+    cache_shared_clear: bool = Field(
+        False,
+        description="Whether any user may forget the shared answers on the page, for everybody; else they stay until they expire.",
+    )
     cache_random: bool = Field(
         False,
         description="Whether answers chosen at random (a temperature, and no seed) are given again at first; the sidebar has it, too.",

@@ -10,10 +10,12 @@ from functools import partial
 import streamlit as st
 
 from llm.cache_report import CacheReport, log_file, report
-from llm.cache_types import CacheEntry, CacheStoreError, Decision
+from llm.cache_types import SHARED, CacheEntry, CacheStoreError, Decision
 from llm.literal_markdown import literal
+from llm.markdown_text import words_of
 from llm.types import Backend
 from ui import resources
+from ui.answer_view import AnswerView, finished_blocks
 from ui.backend_status import StatusPlace, watch
 from ui.callback import callback
 from ui.language import say
@@ -23,9 +25,11 @@ from ui.receipt_line import age
 SHOWN = 20
 NEAR_SHOWN = 10
 OPENING_CHARS = 160
+SEARCH_PAUSE = "400ms"
+"""After the last key; the page is drawn for what was typed until then."""
 
 _SHOWN, _MODEL, _AGE, _CLEARED = "cache_shown", "cache_clear_model", "cache_clear_age", "cleared"
-_NOT_DONE = "cache_not_done"
+_NOT_DONE, _SEARCH = "cache_not_done", "cache_search"
 _AGES = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0}
 
 
@@ -37,12 +41,14 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     if st.session_state.pop(_NOT_DONE, False):
         trouble_place.warning(say("cache-not-done"), icon=":material/bolt:")
     contents, mine = resources.cache().contents, owner()
-    st.session_state.setdefault(_SHOWN, SHOWN)
+    state = st.session_state
+    state.setdefault(_SHOWN, SHOWN)
+    text = str(state.get(_SEARCH) or "").strip()
     try:
         told = report(contents.counts(mine))
         near = contents.near(mine, NEAR_SHOWN)
         totals = contents.totals(mine)
-        entries = contents.entries(mine, st.session_state[_SHOWN] + 1)
+        entries = contents.entries(mine, state[_SHOWN] + 1, text)
     except CacheStoreError:
         st.warning(say("cache-in-trouble"), icon=":material/bolt:")
     else:
@@ -54,7 +60,19 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
         with st.container():
             st.subheader(say("cache-entries"))
             st.caption(say("cache-totals", entries=totals.entries, size=_size(totals.size)))
-            _draw_entries(entries)
+            if contents.shared:
+                st.caption(say("cache-shared-free" if contents.shared_clear else "cache-shared"))
+            st.text_input(
+                say("cache-search"),
+                key=_SEARCH,
+                type="search",
+                placeholder=say("cache-search"),
+                label_visibility="collapsed",
+                live=SEARCH_PAUSE,
+                on_change=callback(_begin_list),
+            )
+            with st.container():
+                _draw_entries(entries, text)
         with st.container():
             _draw_clear(entries, told)
     status = backend.status()
@@ -122,41 +140,79 @@ def _draw_near(near: Sequence[Decision]) -> None:
                     )
 
 
-def _draw_entries(entries: Sequence[CacheEntry]) -> None:
-    now_s, shown = time.time(), st.session_state[_SHOWN]
+def _draw_entries(entries: Sequence[CacheEntry], text: str) -> None:
+    shown = st.session_state[_SHOWN]
     if not entries:
-        st.caption(say("cache-empty"))
+        st.caption(say("cache-not-found" if text else "cache-empty"))
     for entry in entries[:shown]:
-        with st.container(key=f"entry-{entry.key.digest}"):
-            _as_typed(entry.question)
-            _as_typed(entry.opening[:OPENING_CHARS], "steady-cache-opening")
-            with st.container(horizontal=True, vertical_alignment="center"):
-                parts = [
-                    literal(entry.model),
-                    *([literal(entry.server)] if entry.server else []),
-                    age(now_s - entry.created_s),
-                    say("cache-hits", count=entry.hits),
-                    _size(entry.size),
-                ]
-                st.caption(" · ".join(parts), width="stretch")
-                st.button(
-                    say("cache-forget"),
-                    key=f"forget-{entry.key.digest}",
-                    type="tertiary",
-                    icon=":material/delete:",
-                    on_click=callback(_forget),
-                    args=(entry.key.digest,),
-                )
+        with st.container(border=True, key=f"entry-{entry.key.digest}", gap="xsmall"):
+            _draw_entry(entry)
     if len(entries) > shown:
         st.button(say("cache-more"), key="cache_more", on_click=callback(_more))
 
 
+def _draw_entry(entry: CacheEntry) -> None:
+    digest = entry.key.digest
+    opening = words_of(entry.opening, cut=entry.chars > len(entry.opening))[:OPENING_CHARS]
+    st.html(
+        f'<div class="steady-cache-question">{html.escape(entry.question)}</div>'
+        f'<div class="steady-cache-opening">{html.escape(opening)}</div>'
+    )
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key=f"known-{digest}"
+    ):
+        parts = [
+            literal(entry.model),
+            *([literal(entry.server)] if entry.server else []),
+            age(time.time() - entry.created_s),
+            say("cache-hits", count=entry.hits),
+            _size(entry.size),
+            *([say("cache-is-shared")] if entry.key.scope == SHARED else []),
+        ]
+        st.caption(" · ".join(parts), width="stretch")
+        if resources.cache().contents.may_forget(entry):
+            st.button(
+                say("cache-forget"),
+                key=f"forget-{digest}",
+                type="tertiary",
+                icon=":material/delete:",
+                on_click=callback(_forget),
+                args=(digest,),
+            )
+    opened = st.expander(
+        say("cache-open"), key=f"opened-{digest}", type="compact", on_change="rerun"
+    )
+    if opened.open:
+        with opened:
+            _draw_answer(digest)
+
+
+def _draw_answer(digest: str) -> None:
+    """The whole answer, as the chat shows it. Read and drawn only where somebody opened it."""
+    try:
+        answer = resources.cache().contents.answer(owner(), digest)
+    except CacheStoreError:
+        st.caption(say("cache-in-trouble"))
+        return
+    if answer is None:
+        st.caption(say("cache-gone"))
+        return
+    with st.container(key=f"answer-kept-{digest}"):
+        AnswerView(st.container()).draw_finished(finished_blocks(answer.text))
+
+
 def _draw_clear(entries: Sequence[CacheEntry], told: CacheReport) -> None:
+    contents = resources.cache().contents
     st.subheader(say("cache-clear"))
-    models = sorted({entry.model for entry in entries} | told.models)
+    # What is chosen stays there, whatever the list above was searched for.
+    chosen = st.session_state.get(_MODEL) or ""
+    models = {entry.model for entry in entries} | set(told.models) | {chosen}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         model = st.selectbox(
-            say("cache-clear-model"), ["", *models], key=_MODEL, format_func=_model_label
+            say("cache-clear-model"),
+            ["", *sorted(models - {""})],
+            key=_MODEL,
+            format_func=_model_label,
         )
         age_name = st.selectbox(
             say("cache-clear-age"),
@@ -168,6 +224,10 @@ def _draw_clear(entries: Sequence[CacheEntry], told: CacheReport) -> None:
         with st.popover(say("cache-clear-button"), icon=":material/delete:"):
             everything = not model and not age_name
             st.markdown(say("cache-clear-all-question" if everything else "cache-clear-question"))
+            if contents.shared:
+                st.caption(
+                    say("cache-clears-shared" if contents.shared_clear else "cache-clears-own")
+                )
             st.button(
                 say("clear-yes"),
                 key="cache_clear_yes",
@@ -210,6 +270,10 @@ def _size(size: int) -> str:
 
 def _reason(name: str) -> str:
     return f"cache-reason-{name}"
+
+
+def _begin_list() -> None:
+    st.session_state[_SHOWN] = SHOWN
 
 
 def _more() -> None:

@@ -871,7 +871,7 @@ def joined(room: Room, here: ConversationKey, text: str) -> None:
 
 
 def test_what_a_person_told_the_model_of_themselves_is_not_shared(make_room: MakeRoom) -> None:
-    room = make_room(CacheRules(shared=True, system_prompt="Be kind."))
+    room = make_room(CacheRules(shared=True, shared_clear=True, system_prompt="Be kind."))
     for own, shared in (("I live at 5 Elm Street.", False), ("Be kind.", True), ("", True)):
         here = room.ask(owner="ann", system_prompt=own)
         room.model_says(own or "none")

@@ -15,10 +15,10 @@ from streamlit.util import calc_hash
 
 from llm.cache_guard import CacheGuard
 from llm.cache_key import person_scope
-from llm.cache_types import AnswerStore, CacheStoreError
+from llm.cache_types import SHARED, AnswerStore, CacheStoreError
 from llm.literal_markdown import literal
 from pages import cache_page
-from tests.cached_answers import answer_of, decision_of
+from tests.cached_answers import answer_of, decision_of, digest_of
 from tests.driven_backend import PATIENCE_S
 from ui import resources
 
@@ -42,19 +42,36 @@ def _settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]
     st.cache_resource.clear()
 
 
-def page() -> AppTest:
+def page(**params: str) -> AppTest:
     app = AppTest.from_file(str(ROOT / "streamlit_app.py"), default_timeout=60)
     app._page_hash = calc_hash("cache")
+    for name, value in params.items():
+        app.query_params[name.replace("_", "-")] = value
     return app.run()
+
+
+def drawn(app: AppTest) -> str:
+    return "\n".join(each.proto.body for each in app.get("html"))
+
+
+def captions(app: AppTest) -> str:
+    return "\n".join(each.value for each in app.caption)
 
 
 def guard() -> CacheGuard:
     return resources.cache()._guard
 
 
-def keep(model: str = "a model") -> None:
-    kept = answer_of("a", scope=MINE, model=model, created_s=time.time())
-    noted = replace(decision_of("a", scope=MINE), at_s=time.time())
+def keep(
+    name: str = "a",
+    text: str = "An answer.",
+    *,
+    model: str = "a model",
+    question: str = "",
+    scope: str = MINE,
+) -> None:
+    kept = answer_of(name, text, scope=scope, model=model, question=question, created_s=time.time())
+    noted = replace(decision_of(name, scope=MINE), at_s=time.time())
 
     def write(store: AnswerStore) -> None:
         store.put(kept)
@@ -92,3 +109,145 @@ def test_what_could_not_be_forgotten_is_said(monkeypatch: pytest.MonkeyPatch) ->
     assert app.session_state["cache_shown"] == cache_page.SHOWN
     app.run()
     assert not app.warning
+
+
+# -- what is chosen in the sidebar --
+
+
+def test_what_was_chosen_is_in_the_address_and_comes_from_it() -> None:
+    app = page()
+    assert "cache" not in app.query_params
+    app.radio(key="cache_mode").set_value("similar").run()
+    app.toggle(key="cache_random").set_value(True).run()
+    address = {name: app.query_params[name] for name in ("cache", "cache-random")}
+    assert address == {"cache": "similar", "cache-random": "on"}
+    again = page(cache="similar", cache_random="on")
+    assert again.radio(key="cache_mode").value == "similar"
+    assert again.toggle(key="cache_random").value is True
+    again.radio(key="cache_mode").set_value("exact").run()
+    assert again.query_params["cache"] == "exact", "what is usual here is a choice, too"
+
+
+def test_off_in_the_address_is_off_for_the_first_question() -> None:
+    app = page(cache="off")
+    assert app.radio(key="cache_mode").value == "off"
+    assert page(cache="nonsense", cache_random="7").radio(key="cache_mode").value == "exact"
+
+
+def test_a_fresh_answer_is_not_in_the_address() -> None:
+    app = page()
+    app.toggle(key="cache_fresh_0").set_value(True).run()
+    assert not [name for name in app.query_params if name.startswith("cache")]
+
+
+# -- kept answers --
+
+ANSWER = "## A **bold** head\n\n- one `two`\n\n![spy](http://x/y.png) :smile:"
+
+
+def test_an_opening_is_shown_without_markup() -> None:
+    keep(text=ANSWER)
+    told = drawn(page())
+    assert "A bold head one two spy :smile:" in told
+    assert "**" not in told
+    assert "`" not in told
+
+
+def test_an_answer_is_read_and_drawn_when_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(text=ANSWER + "\n\nword " * 300 + "the end")
+    contents, read = resources.cache().contents, []
+    answer = contents.answer
+    monkeypatch.setattr(
+        contents, "answer", lambda who, digest: read.append(digest) or answer(who, digest)
+    )
+    app = page()
+    assert not read
+    assert not any("the end" in each.value for each in app.markdown)
+    app.session_state[f"opened-{digest_of('a')}"] = True
+    app.run()
+    assert not app.exception
+    assert read == [digest_of("a")]
+    told = "\n".join(each.value for each in app.markdown)
+    assert "## A **bold** head" in told
+    assert "the end" in told
+    assert "![spy]" not in told.replace("\\!", ""), "no picture is fetched"
+    assert ":smile:" not in told.replace("\\:", ""), "no emoji is made of it"
+
+
+def test_what_is_gone_when_it_is_opened_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep()
+    app = page()
+    monkeypatch.setattr(resources.cache().contents, "answer", lambda *_: None)
+    app.session_state[f"opened-{digest_of('a')}"] = True
+    app.run()
+    assert "It isn’t there any more." in captions(app)
+
+    def fails(*_: object) -> None:
+        raise CacheStoreError("down")
+
+    monkeypatch.setattr(resources.cache().contents, "answer", fails)
+    app.run()
+    assert not app.exception
+    assert "The cache can’t be used at the moment" in captions(app)
+
+
+def test_questions_are_searched() -> None:
+    keep("a", question="How do I reverse a LIST?")
+    keep("b", question="怎么把列表倒过来？")
+    keep("c", question="100% cotton")
+    app = page()
+    for typed, found, left in (
+        ("list", "LIST", "列表"),
+        ("列表 ", "列表", "LIST"),
+        ("%", "100% cotton", "LIST"),
+    ):
+        app.text_input(key="cache_search").set_value(typed).run()
+        assert found in drawn(app)
+        assert left not in drawn(app)
+    app.text_input(key="cache_search").set_value("nothing like it").run()
+    assert "No kept answer’s question has that in it." in captions(app)
+    app.text_input(key="cache_search").set_value("").run()
+    assert "LIST" in drawn(app)
+    assert "列表" in drawn(app)
+
+
+def test_a_search_does_not_change_what_is_chosen_to_be_forgotten() -> None:
+    keep("a", question="First?", model="model one", scope=MINE)
+    keep("b", question="Second?", model="model two", scope=MINE)
+    app = page()
+    app.selectbox(key="cache_clear_model").set_value("model one").run()
+    app.text_input(key="cache_search").set_value("second").run()
+    assert app.selectbox(key="cache_clear_model").value == "model one"
+    app.button(key="cache_clear_yes").click().run()
+    app.text_input(key="cache_search").set_value("").run()
+    assert "Second?" in drawn(app)
+    assert "First?" not in drawn(app)
+
+
+# -- shared answers --
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_shared_answers_are_forgotten_only_where_settings_let_users(
+    monkeypatch: pytest.MonkeyPatch, allowed: bool
+) -> None:
+    monkeypatch.setenv("STEADY_CHAT_CACHE_SHARED", "true")
+    monkeypatch.setenv("STEADY_CHAT_CACHE_SHARED_CLEAR", str(allowed).lower())
+    st.cache_resource.clear()
+    keep("mine", question="My own?")
+    keep("all", question="Everybody’s?", scope=SHARED)
+    app = page()
+    assert "Everybody’s?" in drawn(app)
+    assert ("can’t be forgotten here" in captions(app)) is not allowed
+    assert ("Any user may forget it" in captions(app)) is allowed
+    buttons = {each.key for each in app.button if str(each.key).startswith("forget-")}
+    wanted = {f"forget-{digest_of('mine')}"}
+    assert buttons == (wanted | {f"forget-{digest_of('all')}"} if allowed else wanted)
+    app.button(key="cache_clear_yes").click().run()
+    assert "My own?" not in drawn(app)
+    assert ("Everybody’s?" in drawn(app)) is not allowed
+
+
+def test_an_own_answer_is_not_called_shared() -> None:
+    keep()
+    assert "shared" not in captions(page()).replace("unless this installation shares them", "")

@@ -364,6 +364,77 @@ def test_entries_are_listed_last_used_first(store: AnswerStore) -> None:
     assert len(store.entries(SHARED, now_s, 10**30, -(10**30))) == 6
 
 
+QUESTIONS = (
+    "How do I reverse a LIST?",
+    "a list of 100% cotton shirts",
+    "a_b is no axb",
+    "怎么把列表倒过来？用 Python",
+    "Größe und ÄPFEL",
+    "[a-c]* or . or \\d or 'quoted' \"so\"",
+    "line\nbreak",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("list", [1, 0]),
+        ("LIST OF", [1]),
+        ("列表", [3]),
+        ("列倒", []),
+        ("python", [3]),
+        ("äpfel", [4]),
+        ("GRÖSSE", [4]),
+        ("%", [1]),
+        ("1%0", []),
+        ("_", [2]),
+        ("a_b", [2]),
+        ("*", [5]),
+        (".", [5]),
+        ("[a-c]", [5]),
+        ("?", [0]),
+        ("\\d", [5]),
+        ("'", [5]),
+        ('"so"', [5]),
+        ("\n", [6]),
+        (" ", [5, 4, 3, 2, 1, 0]),
+        ("a model", []),
+        ("answer", []),
+    ],
+)
+def test_entries_are_found_by_what_their_question_has(
+    store: AnswerStore, text: str, wanted: list[int]
+) -> None:
+    for number, question in enumerate(QUESTIONS):
+        store.put(answer_of(number, question=question, created_s=NOW_S + number), vector_of(number))
+        store.put(answer_of(number, question=f"{question}!", scope=HER))
+        store.put(answer_of(f"old {number}", question=question, lives_s=100.5))
+    now_s = NOW_S + 200
+    found = store.entries(SHARED, now_s, 10, text=text)
+    assert [each.question for each in found] == [QUESTIONS[number] for number in wanted]
+    in_all = {each.key.digest: each for each in store.entries(SHARED, now_s, 100)}
+    assert [in_all[each.key.digest] for each in found] == list(found)
+
+
+def test_what_is_found_is_listed_as_the_rest_is(store: AnswerStore) -> None:
+    for number in range(450):
+        question = f"Even {number}" if number % 2 == 0 else f"odd {number}"
+        store.put(answer_of(number, question=question, created_s=NOW_S + number))
+    store.used(digest_of(2), SHARED, NOW_S + 1000)
+
+    def found(limit: int, skip: int = 0) -> list[str]:
+        entries = store.entries(SHARED, NOW_S + 500, limit, skip, text="even")
+        return [each.question for each in entries]
+
+    wanted = ["Even 2", *(f"Even {number}" for number in range(448, 2, -2)), "Even 0"]
+    assert found(1000) == wanted
+    assert found(3, 200) == wanted[200:203]
+    assert found(5, 223) == wanted[223:]
+    assert not found(0)
+    assert not found(-1)
+    assert store.entries(SHARED, NOW_S + 500, 1, text="even")[0].hits == 1
+
+
 def test_an_entry_shows_how_the_answer_began(store: AnswerStore) -> None:
     text = "谁" * 300
     pieces = (Delta("thinks"), Delta("", "recast"), Delta("more", "reasoning"), Delta(text))

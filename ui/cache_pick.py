@@ -11,17 +11,38 @@ from ui.language import say
 from ui.owner import owner
 
 MODES = ("off", "exact", "similar")
+PARAM, RANDOM_PARAM = "cache", "cache-random"
+"""In the address, as the language is: for a refresh, a bookmark, a second tab."""
 
+_SWITCHED = {False: "off", True: "on"}
 _MODE, _RANDOM, _USED = "cache_mode", "cache_random", "cache_fresh_used"
+_KEPT = "cache_kept"
 
 
 def set_cache_defaults(settings: Settings) -> None:
-    """Fill the controls before they are drawn."""
+    """Fill the controls before they are drawn: as the address says, else as the settings do."""
     state = st.session_state
-    state.setdefault("first_cache", (settings.cache, settings.cache_random))
-    state.setdefault(_MODE, settings.cache)
-    state.setdefault(_RANDOM, settings.cache_random)
+    # Streamlit forgets the controls where a page is opened before the browser has told them.
+    mode, random = state.get(_KEPT) or _in_address(settings)
+    state.setdefault("first_cache", (mode, random))
+    state.setdefault(_MODE, mode)
+    state.setdefault(_RANDOM, random)
+    state[_KEPT] = state[_MODE], state[_RANDOM]
     state.setdefault(_USED, 0)
+
+
+def keep_cache_in_address(settings: Settings) -> None:
+    """Write what differs from what a new visit would get into the address."""
+    state = st.session_state
+    chosen = {PARAM: state[_MODE], RANDOM_PARAM: _SWITCHED[bool(state[_RANDOM])]}
+    usual = {PARAM: settings.cache, RANDOM_PARAM: _SWITCHED[settings.cache_random]}
+    changed = {
+        param: value
+        for param, value in chosen.items()
+        if value != st.query_params.get(param, usual[param])
+    }
+    if changed:  # at once: each writing is a step of the browser's Back
+        st.query_params.update(changed)
 
 
 def cache_use() -> CacheUse | None:
@@ -31,7 +52,7 @@ def cache_use() -> CacheUse | None:
         NotSignedInError: see `owner`.
     """
     state = st.session_state
-    mode, random = state.first_cache
+    mode, random = state[_KEPT]
     mode = state.get(_MODE) or mode
     if mode == "off":
         return None
@@ -83,6 +104,15 @@ def draw_cache_pick() -> None:
             st.caption(say(f"cache-similar-{resources.cache().similar_state}"))
         if resources.cache().in_trouble:
             st.caption(say("cache-in-trouble"))
+
+
+def _in_address(settings: Settings) -> tuple[str, bool]:
+    """The mode, and whether random answers will do."""
+    mode, random = (st.query_params.get(param) for param in (PARAM, RANDOM_PARAM))
+    return (
+        mode if mode in MODES else settings.cache,
+        random == "on" if random in _SWITCHED.values() else settings.cache_random,
+    )
 
 
 def _fresh() -> str:

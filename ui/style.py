@@ -100,6 +100,12 @@ _CSS = """
   white-space: nowrap; }
 .steady-cache-question { font-weight: 600; }
 .steady-cache-opening { opacity: 0.75; }
+[class*="st-key-known-"] { flex-wrap: nowrap; }
+[class*="st-key-known-"] > :first-child { min-width: 0; }
+/* Who opens an answer sees all of its question, too, and how it begins only once. */
+[class*="st-key-entry-"]:has(details[open]) .steady-cache-question {
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+[class*="st-key-entry-"]:has(details[open]) .steady-cache-opening { display: none; }
 .st-key-cache_figures [data-testid="stMetricValue"] { font-size: 1.5rem; }
 [data-testid="stMarkdownContainer"] table { display: block; overflow-x: auto; max-width: 100%; }
 .steady-context { display: flex; align-items: center; gap: 0.5rem; font-size: 0.75rem; opacity: 0.65; }

@@ -444,7 +444,7 @@ cache-totals = { $entries ->
     [one] One answer
    *[other] { NUMBER($entries) } answers
 }, { $size }
-cache-size = { NUMBER($size, maximumFractionDigits: 0) } KB
+cache-size = { NUMBER($size, maximumFractionDigits: 0) } KB
 cache-hits = { $count ->
     [0] not given yet
     [one] given once
@@ -623,3 +623,14 @@ context-about = Context: about { $tokens } of { $window } tokens
 context-no-window-exact = Context: { $tokens } tokens
 context-no-window-about = Context: about { $tokens } tokens
 context-full = The model’s window ({ $window } tokens) is full: the next answer is given without the oldest questions, as far as that makes room.
+
+## The answer cache: its page
+cache-open = Whole answer
+cache-gone = It isn’t there any more.
+cache-search = Search the questions
+cache-not-found = No kept answer’s question has that in it.
+cache-is-shared = shared
+cache-shared = What is marked as shared is all users’. Nobody’s name is kept with it, so it can’t be forgotten here: it stays until it expires, or a fresh answer takes its place.
+cache-shared-free = What is marked as shared is all users’. Any user may forget it, and then it is gone for everybody.
+cache-clears-own = Shared answers stay.
+cache-clears-shared = The shared ones among them are gone for everybody.

@@ -376,7 +376,7 @@ cache-different = 不是同一问题
 cache-entries = 已保存的回答
 cache-empty = 还没有。
 cache-totals = { NUMBER($entries) } 个回答，{ $size }
-cache-size = { NUMBER($size, maximumFractionDigits: 0) } KB
+cache-size = { NUMBER($size, maximumFractionDigits: 0) } KB
 cache-hits = { $count ->
     [0] 尚未使用
    *[other] 已使用 { $count } 次
@@ -536,3 +536,14 @@ context-about = 上下文：约 { $tokens } / { $window } 个词元
 context-no-window-exact = 上下文：{ $tokens } 个词元
 context-no-window-about = 上下文：约 { $tokens } 个词元
 context-full = 模型的上下文窗口（{ $window } 个词元）已满：回答下一个问题时将略去最早的对话，以腾出空间。
+
+## 回答缓存：页面
+cache-open = 完整回答
+cache-gone = 它已经不在了。
+cache-search = 搜索问题
+cache-not-found = 没有哪个已保存的回答，其问题包含这段文字。
+cache-is-shared = 共用
+cache-shared = 标有“共用”的回答属于所有用户。它们不记录由谁产生，因此不能在这里移除：它们保留到过期，或被新的回答取代。
+cache-shared-free = 标有“共用”的回答属于所有用户。任何用户都可以移除它们，移除后对所有人都不再存在。
+cache-clears-own = 共用的回答会保留。
+cache-clears-shared = 其中共用的回答对所有人都不再存在。

@@ -89,6 +89,69 @@ def test_off_and_fresh(chromium: Browser, app: str) -> None:
     chat.close()
 
 
+def test_what_is_chosen_outlives_a_reload_and_is_there_in_a_second_tab(
+    chromium: Browser, app: str
+) -> None:
+    chat = ChatPage.open(chromium, app)
+    ask_anew(chat)
+    choose(chat, "off")
+    expect(sidebar(chat).get_by_role("button", name="Answer cache: off")).to_be_visible()
+    expect(chat.page).to_have_url(re.compile("[?&]cache=off"))
+    chat.page.reload()
+    chat.page.wait_for_selector(INPUT)
+    expect(sidebar(chat).get_by_role("button", name="Answer cache: off")).to_be_visible()
+    assert "cache" not in ask_anew(chat)
+    second = ChatPage(chat.context, chat.page.url)
+    expect(sidebar(second).get_by_role("button", name="Answer cache: off")).to_be_visible()
+    assert "cache" not in ask_anew(second)
+    for name in ("Answer cache", "Chat"):
+        second.page.get_by_role("link", name=name, exact=True).click()
+        heading = "Steady Chat" if name == "Chat" else name
+        expect(second.page.get_by_role("heading", name=heading)).to_be_visible()
+        expect(sidebar(second).get_by_role("button", name="Answer cache: off")).to_be_visible()
+    choose(second, "exact")
+    expect(sidebar(second).get_by_role("button", name="Answer cache: exact")).to_be_visible()
+    expect(second.page).to_have_url(re.compile("[?&]cache=exact"))
+    assert "from the cache" in ask_anew(second)
+    chat.close()
+
+
+def test_kept_answers_are_searched_and_opened_by_keyboard(chromium: Browser, app: str) -> None:
+    chat = ChatPage.open(chromium, app, width=390)
+    questions = ("What is a **LIST** in `Python`?", "列表是什么？", "How much is 100%?")
+    for question in questions:
+        chat.page.goto(app)
+        chat.page.wait_for_selector(INPUT)
+        chat.ask(question)
+        chat.wait_until_done()
+    page = chat.page
+    page.goto(f"{app}/cache")
+    main = page.get_by_test_id("stMain")
+    kept = main.locator('[class*="st-key-entry-"]')
+    expect(kept).to_have_count(3)
+    field = main.get_by_label("Search the questions")
+    for typed, found in (("列表", questions[1]), ("%", questions[2]), ("list", questions[0])):
+        field.fill(typed)
+        field.press("Enter")
+        expect(kept).to_have_count(1)
+        expect(kept).to_contain_text(found)
+    opening = kept.locator(".steady-cache-opening")
+    expect(opening).to_have_text("You asked: What is a LIST in Python?")
+    answer = main.locator('[class*="st-key-answer-kept-"]')
+    expect(answer).to_have_count(0)
+    kept.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(answer.locator("strong")).to_have_text("LIST")
+    expect(answer.locator("code")).to_have_text("Python")
+    expect(opening).to_be_hidden()
+    assert not page.evaluate(
+        "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
+    )
+    page.keyboard.press("Enter")
+    expect(answer).to_have_count(0)
+    chat.close()
+
+
 def test_the_page_shows_what_is_kept_and_empties_it(
     chromium: Browser, app: str, artifacts: Path
 ) -> None:
