@@ -573,7 +573,7 @@ def test_entries_are_seen_forgotten_and_cleared_by_their_owner_alone(room: Room)
 def test_what_was_under_way_when_it_was_cleared_is_not_kept(
     make_room: MakeRoom, shared: bool, how: dict[str, object]
 ) -> None:
-    room = make_room(CacheRules(shared=shared))
+    room = make_room(CacheRules(shared=shared, shared_clear=shared))
     here = room.ask()
     stream = room.backend.next_stream()
     stream.say("a secret ")
