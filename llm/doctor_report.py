@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from llm.catalogue import Catalogue
@@ -58,7 +58,7 @@ def report_of(run: DoctorRun, words: Catalogue, mask: Mask) -> Report:
     ]
     problems = [each for level in ("bad", "warn") for each in told if each.level == level]
     groups = [
-        (group, tuple(each for each in told if each.group == group and each not in problems))
+        (group, _joined([each for each in told if each.group == group and each not in problems]))
         for group in dict.fromkeys(each.group for each in told)
     ]
     left = findings.count(None)
@@ -84,6 +84,16 @@ def _told(check: Check, finding: Finding | None, words: Catalogue, mask: Mask) -
         return Told(group, name)
     text = mask.reason(finding.reason).sentence(words)
     return Told(group, name, finding.level, text, finding.seconds)
+
+
+def _joined(told: list[Told]) -> tuple[Told, ...]:
+    """One row for all of a group that have nothing to say for the same reason."""
+    rows: dict[str, Told] = {}
+    for each in told:
+        key = each.text if each.level == "skipped" else f"\0{each.name}"
+        before = rows.get(key)
+        rows[key] = replace(before, name=f"{before.name} · {each.name}") if before else each
+    return tuple(rows.values())
 
 
 def _overall(problems: int, left: int, total: int) -> Reason:

@@ -55,9 +55,9 @@ _DATABASE: dict[type[StoreError], str] = {
     StoreBrokenError: "broken",
     StoreNewerError: "newer",
 }
-_WRONG_PASSWORD = re.compile("WRONGPASS|NOAUTH|Authentication|NOPERM")
-_FULL = re.compile("OOM")
-_READ_ONLY = re.compile("READONLY|MISCONF")
+_WRONG_PASSWORD = re.compile("Authentication|NoPermission|WRONGPASS|NOAUTH|NOPERM")
+_FULL = re.compile("OutOfMemory|OOM")
+_READ_ONLY = re.compile("ReadOnly|READONLY|MISCONF")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class AnswersCheck:
             store = self._store()
             took_s = _tried_out(store)
         except CacheStoreError as error:
-            return Finding("bad", _store_failed(kind, str(error)))
+            return Finding("bad", _store_failed(self.settings.answers_url(), str(error)))
         finally:
             if store is not None:
                 store.close()
@@ -170,12 +170,17 @@ def _tried_out(store: AnswerStore) -> float | None:
     return took_s if found is not None else None
 
 
-def _store_failed(kind: str, said: str) -> Reason:
+def _store_failed(redis_url: str, said: str) -> Reason:
     """Why the store of answers doesn't do it, by what its error tells: never an address."""
+    kind = said.rpartition(": ")[2]
+    if not redis_url:
+        return Reason("doctor-answers-failed", {"kind": kind})
     for words, why in ((_WRONG_PASSWORD, "password"), (_FULL, "full"), (_READ_ONLY, "read-only")):
-        if kind == "redis" and words.search(said):
+        if words.search(kind):
             return Reason(f"doctor-redis-{why}")
-    return Reason(f"doctor-{kind}-failed", {"kind": said.rpartition(": ")[2]})
+    if kind == "ResponseError" and "@" not in redis_url:  # NOAUTH, as redis-py tells it
+        return Reason("doctor-redis-password")
+    return Reason("doctor-redis-failed", {"kind": kind})
 
 
 @dataclass(frozen=True)

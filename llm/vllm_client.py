@@ -44,12 +44,14 @@ class FirstLook:
     Args:
         status: of HTTP.
         date: the head's, as it came; empty where there is none.
+        took_s: from the question to the answer.
         models: what it lists.
         error: why that isn't a list of models.
     """
 
     status: int
     date: str
+    took_s: float
     models: tuple[ModelInfo, ...]
     error: LLMError | None
 
@@ -124,24 +126,30 @@ class VllmClient:
         from openai import APIStatusError
 
         watch = asyncio.timeout(limit_s)
+        now_s = asyncio.get_running_loop().time
         try:
+            client = self._connected()
             async with watch:
-                answer = await self._connected().get(
+                sent_s = now_s()
+                answer = await client.get(
                     "/models", cast_to=httpx2.Response, options=self._options()
                 )
         except APIStatusError as refusal:
             date = refusal.response.headers.get("date", "")
-            return FirstLook(refusal.status_code, date, (), self.translated(refusal, {}))
+            error = self.translated(refusal, {})
+            return FirstLook(refusal.status_code, date, now_s() - sent_s, (), error)
         except Exception as fault:
             if watch.expired():
                 raise ServerTimeoutError(url=self.url, seconds=said_s(limit_s)) from fault
             raise self.translated(fault, {}) from self.cause(fault)
+        took_s = now_s() - sent_s
         try:
             models = read_model_list(answer.json())
         except ValueError:
             models = None
-        error = ServerGarbageError(url=self.url) if models is None else None
-        return FirstLook(answer.status_code, answer.headers.get("date", ""), models or (), error)
+        garbage = ServerGarbageError(url=self.url) if models is None else None
+        date = answer.headers.get("date", "")
+        return FirstLook(answer.status_code, date, took_s, models or (), garbage)
 
     async def embeddings(
         self, model: str, texts: Sequence[str], limit_s: float

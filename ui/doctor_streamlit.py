@@ -59,6 +59,8 @@ class OptionCheck:
         kind, level = _OPTIONS[self.option]
         told = {"option": self.option, "value": _said(self.found), "wanted": _said(self.wanted)}
         if self._is_well():
+            if self.found is None:
+                return Finding("ok", Reason("doctor-option-unset", told))
             return Finding("ok", Reason("doctor-option-ok", told))
         return Finding(level, Reason(f"doctor-option-{kind}", told))
 

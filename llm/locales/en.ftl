@@ -729,7 +729,7 @@ doctor-model-missing = { $model } isn’t among the { $count } models that the s
 doctor-model-none = The server lists no model: start it with one.
 doctor-stream-flows = The answer comes as it is written, in { $bursts } steps; an answer of one token takes { $first } ms.
 doctor-stream-quick = A short answer is there so quickly that nothing can hold it back noticeably; one of one token takes { $first } ms.
-doctor-stream-held = The stream is held back on its way: what took { $seconds } s to write came in bursts ({ $bursts }). Switch off buffering in the proxy before the server (nginx: proxy_buffering off).
+doctor-stream-held = The stream is held back on its way: what took { $seconds } s to write came in bursts ({ $bursts }). Switch off buffering and packing in the proxy before the server (nginx: proxy_buffering off, gzip off).
 doctor-stream-short = The answer was too short to see how it comes.
 doctor-clock-same = It goes as this machine’s does.
 doctor-clock-ahead = It is { $seconds } s ahead of this machine’s: have both set by NTP.
@@ -767,6 +767,7 @@ doctor-access-here = Only this machine reaches the page (server.address).
 doctor-access-open = Whoever reaches this machine may use the page, and read what is asked there: set server.address = "localhost", or have people sign in (README, “Signing in”).
 doctor-access-proxy = The page is reached through a proxy and nobody signs in here: have people sign in (README, “Signing in”), unless the proxy asks who they are.
 doctor-option-ok = { $option } is { $value }, as it should be.
+doctor-option-unset = { $option } is left to Streamlit, as it should be.
 doctor-option-collect = { $option } is { $value }: after every click all answers stand still for a moment. Set it to { $wanted }, or start the app in its own folder, where its .streamlit/config.toml is.
 doctor-option-message = { $option } is { $value } MB, and long questions are refused: the app’s own is { $wanted }. Start it in its own folder, where its .streamlit/config.toml is.
 doctor-option-ping = { $option } is { $value }, and proxies close a connection that is quiet for so long: take it out, or set at most 30.

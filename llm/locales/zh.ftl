@@ -641,7 +641,7 @@ doctor-model-missing = 服务器列出的 { $count } 个模型中没有 { $model
 doctor-model-none = 服务器没有列出任何模型：请用一个模型启动它。
 doctor-stream-flows = 回答边生成边到达，共 { $bursts } 步；一个词元的回答需要 { $first } 毫秒。
 doctor-stream-quick = 简短的回答到得很快，不会有明显的阻滞；一个词元的回答需要 { $first } 毫秒。
-doctor-stream-held = 流在途中被积压：用 { $seconds } 秒生成的内容成批到达（{ $bursts } 批）。请在服务器前面的代理中关闭缓冲（nginx：proxy_buffering off）。
+doctor-stream-held = 流在途中被积压：用 { $seconds } 秒生成的内容成批到达（{ $bursts } 批）。请在服务器前面的代理中关闭缓冲与压缩（nginx：proxy_buffering off、gzip off）。
 doctor-stream-short = 回答太短，看不出它是怎样到达的。
 doctor-clock-same = 与这台机器的时钟一致。
 doctor-clock-ahead = 比这台机器快 { $seconds } 秒：请让两者都用 NTP 校时。
@@ -679,6 +679,7 @@ doctor-access-here = 只有这台机器能访问本页面（server.address）。
 doctor-access-open = 凡是能连到这台机器的人都可以使用本页面并读到其中的提问：请设置 server.address = "localhost"，或要求登录（见 README 的“Signing in”）。
 doctor-access-proxy = 本页面经由代理访问，且这里不需要登录：请要求登录（见 README 的“Signing in”），除非代理会核实身份。
 doctor-option-ok = { $option } 为 { $value }，符合要求。
+doctor-option-unset = { $option } 由 Streamlit 自行决定，符合要求。
 doctor-option-collect = { $option } 为 { $value }：每次点击后所有回答都会停顿片刻。请设为 { $wanted }，或在应用自己的文件夹中启动，那里有它的 .streamlit/config.toml。
 doctor-option-message = { $option } 为 { $value } MB，较长的问题会被拒绝：应用自己的设置是 { $wanted }。请在应用自己的文件夹中启动，那里有它的 .streamlit/config.toml。
 doctor-option-ping = { $option } 为 { $value }，代理会关闭沉寂这么久的连接：请去掉它，或最多设为 30。
