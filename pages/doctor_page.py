@@ -13,6 +13,7 @@ from llm.conversation_tree import ConversationKey
 from llm.doctor import DoctorRun
 from llm.doctor_mask import Mask
 from llm.doctor_report import SIGNS, Report, Told, report_of, to_markdown
+from llm.errors import SettingsError
 from llm.settings import Settings
 from llm.types import Backend
 from ui import resources
@@ -21,7 +22,7 @@ from ui.callback import callback
 from ui.doctor_checks import make_checks
 from ui.language import say, words
 from ui.live_answer import TICK_S, yield_to_rerun
-from ui.note import copy, draw_note, put_note
+from ui.note import Refused, copy, draw_note, put_note
 from ui.owner import owner
 from ui.time_zone import time_zone
 
@@ -61,7 +62,10 @@ def draw(settings: Settings, backend: Backend, backend_status: StatusPlace) -> N
 
 def _start() -> None:
     put_note(_here(), None)
-    st.session_state[_RUN] = resources.doctor().run(make_checks)
+    try:
+        st.session_state[_RUN] = resources.doctor().run(make_checks)
+    except SettingsError as error:
+        put_note(_here(), Refused(error))
 
 
 def _copy(settings: Settings) -> None:
@@ -100,7 +104,7 @@ def _follow(run: DoctorRun, place: DeltaGenerator, mask: Mask, backend_status: S
 
 def _page_of(report: Report, began: datetime) -> str:
     """The report as one element: it grows in place, and its order may change."""
-    at = say("doctor-at", time=f"{began:%H:%M}")
+    at = say("doctor-at", time=f"{began:%H:%M:%S}")
     parts = [
         f'<p class="steady-doctor-overall is-{report.level}" role="status">'
         f"{html.escape(report.overall)}<small>{html.escape(at)}</small></p>"

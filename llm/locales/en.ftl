@@ -636,7 +636,7 @@ cache-clears-own = Shared answers stay.
 cache-clears-shared = The shared ones among them are gone for everybody.
 
 page-doctor = Doctor
-doctor-explain = Looks at the model, the servers, where things are kept and how the app is run, and says of each in a sentence how it is. Servers are asked for three short answers. Nothing is changed.
+doctor-explain = Looks at the model, the servers, where things are kept and how the app is run, and says of each in a sentence how it is. Servers are asked for two or three short answers. Nothing is changed.
 doctor-start = Check now
 doctor-again = Check again
 doctor-copy = Copy the report
