@@ -214,10 +214,10 @@ class DiskCheck:
     """How much room there is where things are kept.
 
     Args:
-        folder: on the disk in question; it needn't exist yet.
+        folders: on the disks in question; they needn't exist yet. The fullest disk is told of.
     """
 
-    folder: Path
+    folders: tuple[Path, ...]
     usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage
 
     group = GROUP
@@ -225,10 +225,8 @@ class DiskCheck:
     limit_s = 10.0
 
     def run(self, cancel: CancelToken) -> Finding:
-        there = next((each for each in (self.folder, *self.folder.parents) if each.exists()), None)
-        if there is None:
-            return Finding("bad", Reason("doctor-folder-gone"))
-        total, _, free = self.usage(there)
+        places = {_there(each) for each in self.folders}
+        total, _, free = min((self.usage(each) for each in places), key=lambda usage: usage[2])
         told = {"free": round(free / 1e9, 1), "percent": round(100 * free / max(1, total))}
         if free < FULL_BYTES:
             return Finding("bad", Reason("doctor-disk-full", told))
@@ -237,3 +235,8 @@ class DiskCheck:
             "warn" if scarce else "ok",
             Reason("doctor-disk-scarce" if scarce else "doctor-disk-ok", told),
         )
+
+
+def _there(folder: Path) -> Path:
+    """The folder, or the one in which it will be made."""
+    return next(each for each in (folder, *folder.absolute().parents) if each.exists())

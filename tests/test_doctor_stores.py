@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import SecretStr
@@ -96,6 +97,27 @@ def test_a_database_server_that_is_not_there_is_told_without_its_address() -> No
     assert not finding.reason.values
 
 
+def test_a_database_server_takes_and_gives_and_one_that_stands_still_is_told(
+    postgres_url: str,
+) -> None:
+    made = ConversationDatabase(postgres_url, runner="r")
+    assert told(found_by(DatabaseCheck(made, on_server=True))) == ("ok", "doctor-database-server")
+    assert PresetStore(made).listed(OWNER) == []
+    made.close()
+    parts = urlsplit(postgres_url)
+    proxy = StallingProxy(parts.port or 0)
+    through = parts._replace(netloc=parts.netloc.replace(str(parts.port), str(proxy.port)))
+    made = ConversationDatabase(through.geturl(), runner="r")
+    check = DatabaseCheck(made, on_server=True)
+    assert found_by(check).level == "ok"
+    proxy.stall()
+    still = found_by(check)
+    proxy.close()
+    made.close()
+    assert still.level == "bad"
+    assert not still.reason.values
+
+
 def test_the_answers_file_takes_and_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDIS_URL", raising=False)
     check = AnswersCheck(Settings(data_dir=tmp_path))
@@ -178,9 +200,20 @@ def test_a_data_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
 def test_how_much_room_there_is(
     free: int, total: int, expected: tuple[str, str], tmp_path: Path
 ) -> None:
-    check = DiskCheck(tmp_path / "not" / "yet", lambda path: (total, total - free, free))
+    check = DiskCheck((tmp_path / "not" / "yet",), lambda path: (total, total - free, free))
     assert told(found_by(check)) == expected
 
 
 def test_the_disk_is_really_asked(tmp_path: Path) -> None:
-    assert float(str(found_by(DiskCheck(tmp_path)).reason.values["free"])) > 0
+    assert float(str(found_by(DiskCheck((tmp_path,))).reason.values["free"])) > 0
+
+
+def test_the_fuller_of_two_disks_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+
+    def usage(path: Path) -> tuple[int, int, int]:
+        free = GB // 10 if path.name == "full" else 500 * GB
+        return 1000 * GB, 1000 * GB - free, free
+
+    check = DiskCheck((tmp_path, tmp_path / "full" / "new"), usage)
+    assert told(found_by(check)) == ("bad", "doctor-disk-full")

@@ -28,7 +28,8 @@ def make_checks() -> list[Check]:
         DatabaseCheck(resources.database(), on_server=_on_server(told.conversations_url())),
         AnswersCheck(told),
         FolderCheck(told.data_dir),
-        DiskCheck(told.data_dir),
+        # The second is where the database is, if that is a file.
+        DiskCheck((told.data_dir, told.answers_file().parent)),
         AccessCheck(
             APP,
             str(st.get_option("server.address") or ""),
