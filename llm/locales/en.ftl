@@ -635,6 +635,7 @@ cache-shared-free = What is marked as shared is all users’. Any user may forge
 cache-clears-own = Shared answers stay.
 cache-clears-shared = The shared ones among them are gone for everybody.
 
+## The doctor
 page-doctor = Doctor
 doctor-explain = Looks at the model, the servers, where things are kept and how the app is run, and says of each in a sentence how it is. Servers are asked for two or three short answers. Nothing is changed.
 doctor-start = Check now

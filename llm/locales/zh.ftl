@@ -548,6 +548,7 @@ cache-shared-free = 标有“共用”的回答属于所有用户。任何用户
 cache-clears-own = 共用的回答会保留。
 cache-clears-shared = 其中共用的回答对所有人都不再存在。
 
+## The doctor
 page-doctor = 体检
 doctor-explain = 检查模型、服务器、数据的存放位置以及应用的运行方式，每一项用一句话说明状况。会向每个服务器请求两三个简短的回答；不会更改任何内容。
 doctor-start = 开始检查
