@@ -33,7 +33,7 @@ def draw() -> None:
         SettingsError: the settings, or a file that they name, can't be used.
     """
     from llm.plain_markdown import plain
-    from pages import archive_page, cache_page, chat_page, setup_page
+    from pages import archive_page, cache_page, chat_page, doctor_page, setup_page
     from ui import resources
     from ui.at_rest import see
     from ui.cache_pick import keep_cache_in_address
@@ -78,6 +78,12 @@ def draw() -> None:
                 title=say("page-setup"),
                 url_path="setup",
                 icon=":material/tune:",
+            ),
+            st.Page(
+                lambda: doctor_page.draw(settings, backend, status_place),
+                title=say("page-doctor"),
+                url_path="doctor",
+                icon=":material/stethoscope:",
             ),
         ],
         # Named all the same: the addresses are ones to come back to.

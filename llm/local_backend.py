@@ -199,12 +199,12 @@ class LocalBackend:
 
     def window_tokens(self, request: GenerationRequest) -> int | None:
         """The model's window; None while it isn't loaded, or has none."""
-        with self._in_use() as loaded:
+        with self.in_use() as loaded:
             return loaded.context_tokens if loaded else None
 
     def count_tokens(self, request: GenerationRequest, cancel: CancelToken) -> int | None:
         """None too where the model's chat template refuses the messages: `stream` says so."""
-        with self._in_use() as loaded:
+        with self.in_use() as loaded:
             if loaded is None:
                 return None
             from llm.local_generation import encode
@@ -401,8 +401,11 @@ class LocalBackend:
             self._changed.notify_all()
 
     @contextmanager
-    def _in_use(self) -> Iterator[LoadedModel | None]:
-        """The model, which stays as long as this lasts; None while it isn't there to be asked."""
+    def in_use(self) -> Iterator[LoadedModel | None]:
+        """The model, which stays as long as this lasts; None while it isn't there to be asked.
+
+        Never loads it. Short: another model waits for the end.
+        """
         with self._changed:
             loaded = self._loaded if self._answers_now else None
             users = int(loaded is not None)  # who gets none keeps nobody waiting

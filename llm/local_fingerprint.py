@@ -78,7 +78,7 @@ def fingerprint_of(
         model=EMBEDDED if spec.kind == "embedded" else spec.hub_id or spec.name,
         revision=revision,
         template=hashlib.sha256(template.encode()).hexdigest(),
-        numerics=json.dumps(_numerics(loaded, options), sort_keys=True),
+        numerics=json.dumps(numerics_of(loaded, options), sort_keys=True),
     )
     return LocalFingerprint(fixed, formats)
 
@@ -91,7 +91,7 @@ def clock_formats(template: Any) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(found)) if len(found) == text.count(_CLOCK) else None
 
 
-def _numerics(loaded: LoadedModel, options: LocalOptions) -> dict[str, object]:
+def numerics_of(loaded: LoadedModel, options: LocalOptions) -> dict[str, object]:
     """All that may make another number of the same weights, if only by rounding."""
     model = loaded.model
     weights = list(model.parameters())

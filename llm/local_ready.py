@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -138,10 +139,11 @@ def get_ready(options: LocalOptions, cancel: CancelToken, report: Report) -> Loa
     # Files that were changed while they were read may have been read half and half.
     if revision and revision == _revision(spec, folder, options):
         loaded = replace(loaded, fingerprint=_fingerprint(loaded, spec, revision, options))
+    began_s = time.monotonic()
     with _only_numbers(loaded.model, options.model):
         for _ in generate(loaded, _WARM_UP, cancel):
             pass
-    return loaded
+    return replace(loaded, warm_up_s=time.monotonic() - began_s)
 
 
 @contextmanager

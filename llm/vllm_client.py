@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -34,6 +35,25 @@ if TYPE_CHECKING:
 _NO_ROUTE = (404, 405, 501)
 # Where a body may also be another than the server wants, or the route not for everybody.
 _REFUSED = (301, 302, 303, 307, 308, 400, 401, 403, 422, *_NO_ROUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """What a server says when it is asked for its models.
+
+    Args:
+        status: of HTTP.
+        date: the head's, as it came; empty where there is none.
+        took_s: from the question to the answer.
+        models: what it lists.
+        error: why that isn't a list of models.
+    """
+
+    status: int
+    date: str
+    took_s: float
+    models: tuple[ModelInfo, ...]
+    error: LLMError | None
 
 
 class VllmClient:
@@ -95,6 +115,41 @@ class VllmClient:
         if models is None:
             raise ServerGarbageError(url=self.url)
         return models
+
+    async def first_look(self, limit_s: float) -> FirstLook:
+        """The list of models with all that its head tells, a refusal's too.
+
+        Raises:
+            LLMError: no answer came, or one that is none.
+        """
+        import httpx2
+        from openai import APIStatusError
+
+        watch = asyncio.timeout(limit_s)
+        now_s = asyncio.get_running_loop().time
+        try:
+            client = self._connected()
+            async with watch:
+                sent_s = now_s()
+                answer = await client.get(
+                    "/models", cast_to=httpx2.Response, options=self._options()
+                )
+        except APIStatusError as refusal:
+            date = refusal.response.headers.get("date", "")
+            error = self.translated(refusal, {})
+            return FirstLook(refusal.status_code, date, now_s() - sent_s, (), error)
+        except Exception as fault:
+            if watch.expired():
+                raise ServerTimeoutError(url=self.url, seconds=said_s(limit_s)) from fault
+            raise self.translated(fault, {}) from self.cause(fault)
+        took_s = now_s() - sent_s
+        try:
+            models = read_model_list(answer.json())
+        except ValueError:
+            models = None
+        garbage = ServerGarbageError(url=self.url) if models is None else None
+        date = answer.headers.get("date", "")
+        return FirstLook(answer.status_code, date, took_s, models or (), garbage)
 
     async def embeddings(
         self, model: str, texts: Sequence[str], limit_s: float

@@ -705,7 +705,7 @@ def test_who_looks_at_the_model_as_it_leaves_keeps_nobody_waiting(
     assert answered_by(backend) == "First"
     with backend._changed:  # the loading thread has to wait until somebody has looked
         backend.unload()
-        looking = backend._in_use()
+        looking = backend.in_use()
         assert looking.__enter__() is None
     wait_for(backend, "unloaded")
     answers: list[str] = []

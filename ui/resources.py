@@ -21,6 +21,7 @@ from llm.chat import Chat
 from llm.context_meter import ContextMeter
 from llm.conversations import ConversationStore
 from llm.daily_purge import KEPT_DELETED_S, DailyPurge
+from llm.doctor import Doctor
 from llm.errors import SettingsError
 from llm.fault_log import log_fault
 from llm.registry import JobRegistry
@@ -84,6 +85,11 @@ def _server(name: str) -> VllmBackend:
     from llm.vllm_backend import VllmBackend
 
     return _noted(VllmBackend.from_settings(settings(), name))
+
+
+def server_alone(name: str) -> VllmBackend:
+    """One server with nothing done for it: no waiting, and no other in its place."""
+    return _server(name)
 
 
 @st.cache_resource(show_spinner=False)
@@ -208,6 +214,12 @@ def daily_purge() -> DailyPurge:
     made = DailyPurge(archive, KEPT_DELETED_S)
     _to_close.append(made.close)
     return made
+
+
+@st.cache_resource(show_spinner=False)
+def doctor() -> Doctor:
+    """Looks at this installation, one round at a time for all sessions."""
+    return Doctor()
 
 
 @st.cache_resource(show_spinner=False)

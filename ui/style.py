@@ -108,6 +108,29 @@ _CSS = """
 [class*="st-key-entry-"]:has(details[open]) .steady-cache-opening { display: none; }
 .st-key-cache_figures [data-testid="stMetricValue"] { font-size: 1.5rem; }
 [data-testid="stMarkdownContainer"] table { display: block; overflow-x: auto; max-width: 100%; }
+/* The doctor: what is to be looked at stands out, what is well is quiet. */
+.steady-doctor ul { list-style: none; margin: 0; padding: 0; }
+.steady-doctor li { display: grid; grid-template-columns: 1.25rem 9rem minmax(0, 1fr); gap: 0 0.5rem;
+  margin: 0; padding: 0.375rem 0; font-size: 0.875rem; overflow-wrap: anywhere; }
+.steady-doctor h3 { margin: 1rem 0 0.125rem; padding: 0; font-size: 1rem; }
+.steady-doctor li > i { font-style: normal; font-weight: 700; text-align: center; color: var(--steady-level); }
+.steady-doctor li > b { font-weight: 600; }
+.steady-doctor small { opacity: 0.65; font-size: 0.75rem; }
+.steady-doctor li:is(.is-skipped, .is-) { opacity: 0.65; }
+.steady-doctor .is-ok { --steady-level: #2e9e5b; }
+.steady-doctor .is-warn { --steady-level: #d97706; }
+.steady-doctor .is-bad { --steady-level: #dc2626; }
+.steady-doctor li:is(.is-warn, .is-bad) { margin-bottom: 0.5rem; padding: 0.5rem 0.75rem;
+  grid-template-columns: 1.25rem minmax(0, 1fr); border-left: 3px solid var(--steady-level);
+  background: color-mix(in srgb, var(--steady-level) 8%, transparent); border-radius: 0 0.375rem 0.375rem 0; }
+.steady-doctor li:is(.is-warn, .is-bad) > span { grid-column: 2; }
+.steady-doctor-overall { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 0.75rem;
+  margin: 0.25rem 0 0.75rem; font-size: 1.25rem; font-weight: 600; }
+.steady-doctor-overall small { font-weight: 400; }
+@media (max-width: 640px) {
+  .steady-doctor li { grid-template-columns: 1.25rem minmax(0, 1fr); }
+  .steady-doctor li > span { grid-column: 2; }
+}
 .steady-context { display: flex; align-items: center; gap: 0.5rem; font-size: 0.75rem; opacity: 0.65; }
 .steady-context span { flex: none; width: 4rem; height: 3px; border-radius: 2px;
   background: color-mix(in srgb, currentColor 20%, transparent); }

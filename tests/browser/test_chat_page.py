@@ -574,6 +574,7 @@ def test_the_page_speaks_chinese_to_a_chinese_browser_and_can_be_switched(
         "forum",
         "bolt",
         "tune",
+        "stethoscope",
         "keyboard",
         "double",
         "arrow",

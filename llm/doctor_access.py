@@ -1,0 +1,68 @@
+"""Who may reach the page, and how long the line in front of a model is."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from llm.doctor import Finding
+from llm.errors import Reason
+from llm.registry import JobRegistry
+from llm.types import Backend, CancelToken
+
+
+@dataclass(frozen=True)
+class AccessCheck:
+    """Whether strangers may use the page.
+
+    Args:
+        address: what the app is bound to; empty is every address of this machine.
+        forwarded: whether whoever asks came through a proxy.
+        signs_in: whether nobody gets in without signing in.
+    """
+
+    group: Reason
+    address: str
+    forwarded: bool
+    signs_in: bool
+
+    name = "doctor-check-access"
+    limit_s = 5.0
+
+    def run(self, cancel: CancelToken) -> Finding:
+        if self.signs_in:
+            return Finding("ok", Reason("doctor-access-signs-in"))
+        if not is_loopback(self.address):
+            return Finding("warn", Reason("doctor-access-open"))
+        if self.forwarded:
+            return Finding("warn", Reason("doctor-access-proxy"))
+        return Finding("ok", Reason("doctor-access-here"))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches who is bound to that address."""
+    if address == "localhost" or address.startswith("unix:"):
+        return True
+    try:
+        return ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class LineCheck:
+    """How many stand in line for a backend."""
+
+    group: Reason
+    registry: JobRegistry
+    backend: Backend
+
+    name = "doctor-check-line"
+    limit_s = 5.0
+
+    def run(self, cancel: CancelToken) -> Finding:
+        waiting, slots = self.registry.waiting(self.backend), self.backend.slots
+        told = {"waiting": waiting, "slots": slots}
+        if waiting > slots:  # who comes now waits for two answers at least
+            return Finding("warn", Reason("doctor-line-long", told))
+        return Finding("ok", Reason("doctor-line-ok", told))
