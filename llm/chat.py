@@ -46,6 +46,7 @@ from llm.errors import (
 from llm.fault_log import log_fault
 from llm.job import GenerationJob, Snapshot
 from llm.registry import JobRegistry, Place
+from llm.screen_figures import ScreenFigures
 from llm.served_values import whole_text
 from llm.stored_answer import StoredAnswer
 from llm.types import Backend, CacheUse, Finish, GenerationRequest, Message, SamplingParams
@@ -340,6 +341,23 @@ class Chat:
     def show(self, key: ConversationKey, turn_id: str) -> None:
         """Show the branch that goes through this turn."""
         self._change(key, show(turn_id))
+
+    def seen(self, key: ConversationKey, turn_id: str, figures: ScreenFigures) -> None:
+        """Keep how an answer went on a screen; of several, the one that froze the longest."""
+        if figures.freeze_ms is None:
+            return
+        freeze_ms = figures.freeze_ms
+
+        def add(turn: Turn) -> Turn:
+            receipt = turn.receipt
+            if receipt is None:
+                return turn
+            before = receipt.screen
+            if before is not None and (before.freeze_ms or 0.0) >= freeze_ms:
+                return turn
+            return replace(turn, receipt=replace(receipt, screen=figures))
+
+        self._change(key, change_turn(turn_id, add))
 
     def rename(self, key: ConversationKey, title: str) -> None:
         """Give it a title; nothing where that is blank."""

@@ -24,7 +24,7 @@ from ui.live_answer import follow
 from ui.model_trouble import draw_model_trouble
 from ui.note import draw_note, draw_undo
 from ui.other_branch import draw_way_there, look_there
-from ui.paint_probe import paint_meter
+from ui.paint_probe import screen
 from ui.reasoning_view import ReasoningView
 from ui.scroll_follower import follow_the_end
 from ui.sidebar import choices
@@ -71,11 +71,14 @@ def _show_earlier() -> None:
     st.session_state.most_turns += EARLIER_TURNS
 
 
-def draw(backend: Backend, backend_status: StatusPlace) -> None:
+def draw(backend: Backend, backend_status: StatusPlace, stamp_place: DeltaGenerator) -> None:
     """Draw the page; while an answer runs or a model loads, until that is over.
 
     Everything keeps its place from run to run, filled or empty: until a run ends, Streamlit leaves
     in the page whatever the run hasn't drawn over, and this one may take minutes.
+
+    Args:
+        stamp_place: an empty placeholder out of sight, for the stamps of frames.
     """
     chat, here = resources.chat(), conversation()
     job = chat.job(here)
@@ -117,10 +120,12 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
                     view,
                     reasoning,
                     status_place,
-                    paint_meter(),
+                    screen(),
+                    stamp_place,
                     place=lambda: chat.place_of(job),
                     look=backend_status.update,
                 )
+                chat.seen(here, turn.turn_id, screen().figures(turn.turn_id))
                 st.rerun()
         time.sleep(BETWEEN_TURNS_S)
         st.rerun()

@@ -38,6 +38,11 @@ class ReasoningView:
         self._seconds = -1
         self._closed = False
 
+    @property
+    def sent_bytes(self) -> int:
+        """The Markdown that was sent to the browser so far, in UTF-8."""
+        return self._view.sent_bytes if self._view is not None else 0
+
     def draw(self, snapshot: Snapshot) -> int:
         """Show the reasoning so far, or all of it.
 

@@ -216,6 +216,7 @@ receipt-tokens = { $tokens ->
 }
 receipt-ttft = first text after { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } s
 receipt-speed = { NUMBER($speed, maximumFractionDigits: 1) } tokens/s
+receipt-freeze = longest freeze { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } s
 receipt-waited = waited { $seconds } s
 receipt-left-out = { $questions ->
     [one] the oldest question no longer fitted the model’s window and was left out

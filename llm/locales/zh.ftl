@@ -194,6 +194,7 @@ finish-interrupted = 已中断
 receipt-tokens = { $tokens } 个词元
 receipt-ttft = 首字用时 { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } 秒
 receipt-speed = 每秒 { NUMBER($speed, maximumFractionDigits: 1) } 个词元
+receipt-freeze = 最长卡顿 { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } 秒
 receipt-waited = 等待 { $seconds } 秒
 receipt-left-out = 最早的 { $questions } 轮对话已超出模型的上下文窗口，未发送给模型
 receipt-system-prompt = 系统提示词不同

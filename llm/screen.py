@@ -1,0 +1,117 @@
+"""What one person's screen has gone through, in the browser's own words."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, replace
+
+from llm.frame_credit import FrameCredit
+from llm.pacing import BELIEVABLE_MS, PaintMeter
+from llm.screen_figures import ScreenFigures
+
+MOST_STAMPS = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenReport:
+    """What a browser says, of the time since it last said something; milliseconds.
+
+    Args:
+        stamp: the newest stamped frame that has been painted; 0 for none.
+        busy_ms: how long animation frames were kept waiting, added up.
+        freeze_ms: the longest time between two animation frames.
+        blocked_ms: what long animation frames kept from input, added up (`blockingDuration`).
+        inp_ms: the slowest answer to a key or click, until it was painted; 0 for none.
+        hidden: whether the tab is out of sight.
+
+    Raises:
+        ValueError: a figure can't be so.
+    """
+
+    stamp: int = 0
+    busy_ms: float = 0.0
+    freeze_ms: float = 0.0
+    blocked_ms: float = 0.0
+    inp_ms: float = 0.0
+    hidden: bool = False
+
+    def __post_init__(self) -> None:
+        times = (self.busy_ms, self.freeze_ms, self.blocked_ms, self.inp_ms)
+        if not all(0 <= each <= BELIEVABLE_MS for each in times):  # nor NaN
+            raise ValueError("a time that can't be")
+        if not 0 <= self.stamp < MOST_STAMPS:
+            raise ValueError("a stamp that can't be")
+
+    @classmethod
+    def read(cls, told: object) -> ScreenReport:
+        """What a browser posted.
+
+        Raises:
+            ValueError: it isn't a report.
+        """
+        if not isinstance(told, dict):
+            raise ValueError("not an object")
+        try:
+            return cls(
+                stamp=int(told.get("stamp", 0)),
+                **{
+                    name: float(told.get(name, 0.0))
+                    for name in ("busy_ms", "freeze_ms", "blocked_ms", "inp_ms")
+                },
+                hidden=told.get("hidden", False) is True,
+            )
+        except (TypeError, OverflowError) as error:
+            raise ValueError("not a number") from error
+
+
+class Screen:
+    """One browser session's screen: its slowness, its credit, and the answer that it shows.
+
+    Thread-safety: frames come from the script's thread, reports from the server's; both lock.
+    """
+
+    def __init__(self) -> None:
+        self.meter = PaintMeter()
+        self.credit = FrameCredit()
+        self._lock = threading.Lock()
+        self._turn_id = ""
+        self._figures = ScreenFigures()
+
+    def hear(self, report: ScreenReport) -> None:
+        """Take a browser's report."""
+        self.meter.report(report.busy_ms)
+        self.credit.painted(report.stamp, hidden=report.hidden)
+        with self._lock:
+            if not self._turn_id:
+                return
+            seen = self._figures
+            self._figures = replace(
+                seen,
+                freeze_ms=max(report.freeze_ms, seen.freeze_ms or 0.0),
+                inp_ms=max(report.inp_ms, seen.inp_ms or 0.0) or None,
+                blocked_ms=report.blocked_ms + (seen.blocked_ms or 0.0),
+            )
+
+    def follow(self, turn_id: str) -> None:
+        """This answer is shown now; a further run that shows it adds to the same figures."""
+        with self._lock:
+            if turn_id != self._turn_id:
+                self._turn_id, self._figures = turn_id, ScreenFigures()
+
+    def frame(self, sent_bytes: int) -> None:
+        """A frame of the answer has been sent, with so much Markdown."""
+        with self._lock:
+            seen = self._figures
+            self._figures = replace(
+                seen, frames=seen.frames + 1, sent_bytes=seen.sent_bytes + sent_bytes
+            )
+
+    def figures(self, turn_id: str) -> ScreenFigures:
+        """How that answer went, as far as it is known."""
+        lag_s = self.credit.lag_s
+        with self._lock:
+            if turn_id != self._turn_id:
+                return ScreenFigures()
+            lag_ms = None if lag_s is None or not math.isfinite(lag_s) else lag_s * 1000
+            return replace(self._figures, lag_ms=lag_ms)
