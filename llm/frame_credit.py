@@ -13,6 +13,9 @@ from collections.abc import Callable
 
 UNPAINTED = 2
 """So many stamped frames may be under way."""
+SLOW_S = 0.5
+"""Where it takes this long until a frame is told to be painted, one may: what a click brings would
+stand behind them."""
 STAMP_S = 0.5
 """The most seconds between stamps while frames come."""
 STAMP_CHARS = 4000
@@ -40,6 +43,8 @@ class FrameCredit:
         self._stamp_s = float("-inf")
         self._sent_s = float("-inf")
         self._lag_s: float | None = None
+        self._sent_at_s: dict[int, float] = {}
+        self._slow = False
 
     @property
     def heard(self) -> bool:
@@ -62,7 +67,8 @@ class FrameCredit:
     def delay_s(self) -> float:
         """Seconds until a frame may be sent, if the browser says nothing until then."""
         with self._changed:
-            waited = self._stamp - self._painted >= UNPAINTED and self._heard
+            most = 1 if self._slow else UNPAINTED
+            waited = self._stamp - self._painted >= most and self._heard
             if not waited and not self._hidden:
                 return 0.0
             return max(0.0, self._sent_s + SILENT_S - self._clock())
@@ -85,6 +91,7 @@ class FrameCredit:
                 return None
             self._stamp += 1
             self._stamp_s, self._chars, self._lag_s = now, 0, None
+            self._sent_at_s[self._stamp] = now
             return self._stamp
 
     def painted(self, stamp: int, *, hidden: bool = False) -> None:
@@ -96,8 +103,11 @@ class FrameCredit:
             if stamp > self._painted:
                 self._heard = True
                 self._painted = stamp
+                took_s = self._clock() - self._sent_at_s[stamp]
+                self._slow = took_s >= SLOW_S
+                self._sent_at_s = {n: at_s for n, at_s in self._sent_at_s.items() if n > stamp}
                 if stamp == self._stamp:
-                    self._lag_s = self._clock() - self._stamp_s
+                    self._lag_s = took_s
             self._changed.notify_all()
 
     def is_painted(self) -> bool:

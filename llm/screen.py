@@ -99,6 +99,17 @@ class Screen:
             if turn_id != self._turn_id:
                 self._turn_id, self._figures = turn_id, ScreenFigures()
 
+    @property
+    def turn_id(self) -> str:
+        """Whose answer is shown, or was shown last; empty before any, and once it is let go."""
+        with self._lock:
+            return self._turn_id
+
+    def let_go(self) -> None:
+        """Nothing more is noted of the answer that was shown."""
+        with self._lock:
+            self._turn_id, self._figures = "", ScreenFigures()
+
     def frame(self, sent_bytes: int) -> None:
         """A frame of the answer has been sent, with so much Markdown."""
         with self._lock:

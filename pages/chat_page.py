@@ -82,7 +82,7 @@ def draw(backend: Backend, backend_status: StatusPlace, stamp_place: DeltaGenera
     """
     chat, here = resources.chat(), conversation()
     job = chat.job(here)
-    state = chat.state(here)
+    state = _with_what_was_seen(here, chat.state(here))
     turns = state.path() if state else ()
     status = backend.status()
     elsewhere = state if job is not None and _is_elsewhere(job.request.request_id, state) else None
@@ -125,7 +125,6 @@ def draw(backend: Backend, backend_status: StatusPlace, stamp_place: DeltaGenera
                     place=lambda: chat.place_of(job),
                     look=backend_status.update,
                 )
-                chat.seen(here, turn.turn_id, screen().figures(turn.turn_id))
                 st.rerun()
         time.sleep(BETWEEN_TURNS_S)
         st.rerun()
@@ -137,6 +136,19 @@ def draw(backend: Backend, backend_status: StatusPlace, stamp_place: DeltaGenera
     if not status.settled:
         # Whoever reads a conversation is at its end.
         watch(backend, backend_status, phases_place if turns else setup_place)
+
+
+def _with_what_was_seen(
+    here: ConversationKey, state: ConversationState | None
+) -> ConversationState | None:
+    """Keep how an answer went on this screen, as soon as it has ended, however that was."""
+    turn_id = screen().turn_id
+    turn = state.turns.get(turn_id) if state else None
+    if turn is None or turn.state != "ended":
+        return state
+    resources.chat().seen(here, turn_id, screen().figures(turn_id))
+    screen().let_go()
+    return resources.chat().state(here)
 
 
 def _is_elsewhere(running_turn: str, state: ConversationState | None) -> bool:
