@@ -344,16 +344,16 @@ class Chat:
 
     def seen(self, key: ConversationKey, turn_id: str, figures: ScreenFigures) -> None:
         """Keep how an answer went on a screen; of several, the one that froze the longest."""
-        if figures.freeze_ms is None:
+        if figures.longest_freeze_ms is None:
             return
-        freeze_ms = figures.freeze_ms
+        freeze_ms = figures.longest_freeze_ms
 
         def add(turn: Turn) -> Turn:
             receipt = turn.receipt
             if receipt is None:
                 return turn
             before = receipt.screen
-            if before is not None and (before.freeze_ms or 0.0) >= freeze_ms:
+            if before is not None and (before.longest_freeze_ms or 0.0) >= freeze_ms:
                 return turn
             return replace(turn, receipt=replace(receipt, screen=figures))
 

@@ -104,12 +104,12 @@ def _screen(values: object) -> ScreenFigures | None:
     if not isinstance(values, Mapping):
         return None
     return ScreenFigures(
-        freeze_ms=_number(values.get("freeze_ms")),
+        longest_freeze_ms=_number(values.get("longest_freeze_ms")),
         inp_ms=_number(values.get("inp_ms")),
         blocked_ms=_number(values.get("blocked_ms")),
         lag_ms=_number(values.get("lag_ms")),
         frames=told_count(values.get("frames")) or 0,
-        sent_bytes=told_count(values.get("sent_bytes")) or 0,
+        bytes_sent=told_count(values.get("bytes_sent")) or 0,
     )
 
 

@@ -88,7 +88,7 @@ class Screen:
             seen = self._figures
             self._figures = replace(
                 seen,
-                freeze_ms=max(report.freeze_ms, seen.freeze_ms or 0.0),
+                longest_freeze_ms=max(report.freeze_ms, seen.longest_freeze_ms or 0.0),
                 inp_ms=max(report.inp_ms, seen.inp_ms or 0.0) or None,
                 blocked_ms=report.blocked_ms + (seen.blocked_ms or 0.0),
             )
@@ -110,12 +110,12 @@ class Screen:
         with self._lock:
             self._turn_id, self._figures = "", ScreenFigures()
 
-    def frame(self, sent_bytes: int) -> None:
+    def frame(self, bytes_sent: int) -> None:
         """A frame of the answer has been sent, with so much Markdown."""
         with self._lock:
             seen = self._figures
             self._figures = replace(
-                seen, frames=seen.frames + 1, sent_bytes=seen.sent_bytes + sent_bytes
+                seen, frames=seen.frames + 1, bytes_sent=seen.bytes_sent + bytes_sent
             )
 
     def figures(self, turn_id: str) -> ScreenFigures:

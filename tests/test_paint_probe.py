@@ -123,7 +123,7 @@ def test_a_report_says_what_was_painted_and_how_it_went(
     told |= {"freeze_ms": 20, "inp_ms": 0, "hidden": False}
     client.post(PATH, content=report(**told))
     figures = screen.figures("turn")
-    assert (figures.freeze_ms, figures.inp_ms, figures.blocked_ms) == (120, 48, 140)
+    assert (figures.longest_freeze_ms, figures.inp_ms, figures.blocked_ms) == (120, 48, 140)
     assert not screen.credit.hidden
 
 

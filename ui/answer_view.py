@@ -39,7 +39,7 @@ class AnswerView:
         self._shown: list[str] = []
         self._sources: list[str] = []
         self._splitter = BlockSplitter(max_list_chars=LONG_LIST_CHARS)
-        self.sent_bytes = 0
+        self.bytes_sent = 0
         """The Markdown that was sent to the browser so far, in UTF-8."""
 
     def draw(self, text: str, *, done: bool) -> int:
@@ -75,13 +75,13 @@ class AnswerView:
             if self._shown[index] != markdown:
                 self._elements[index].markdown(markdown)
                 self._shown[index] = markdown
-                self.sent_bytes += len(markdown.encode())
+                self.bytes_sent += len(markdown.encode())
             return
         if index % GROUP == 0:
             self._groups.append(self._place.container())
         self._elements.append(self._groups[-1].markdown(markdown))
         self._shown.append(markdown)
-        self.sent_bytes += len(markdown.encode())
+        self.bytes_sent += len(markdown.encode())
 
     def _trim(self, count: int) -> None:
         """Blocks that have become one, at a footnote for instance, leave elements behind."""

@@ -87,17 +87,17 @@ def follow(
             time.sleep(min(delay_s, TICK_S))
             continue
         drawn_version = snapshot.version
-        sent_bytes = view.sent_bytes + reasoning.sent_bytes
+        bytes_sent = view.bytes_sent + reasoning.bytes_sent
         tail_chars = reasoning.draw(snapshot)
         # Also while there is no text: what was drawn may have turned out to be reasoning.
         tail_chars += view.draw(snapshot.text, done=False)
-        screen.frame(view.sent_bytes + reasoning.sent_bytes - sent_bytes)
+        screen.frame(view.bytes_sent + reasoning.bytes_sent - bytes_sent)
         stamp = pacer.drawn(tail_chars)
         if stamp is not None:
             show_stamp(stamp_place, stamp)
-    sent_bytes = view.sent_bytes + reasoning.sent_bytes
+    bytes_sent = view.bytes_sent + reasoning.bytes_sent
     tail_chars = reasoning.draw(snapshot) + view.draw(snapshot.text, done=True)
-    screen.frame(view.sent_bytes + reasoning.sent_bytes - sent_bytes)
+    screen.frame(view.bytes_sent + reasoning.bytes_sent - bytes_sent)
     stamp = screen.credit.sent(tail_chars, last=True)
     if stamp is not None:
         show_stamp(stamp_place, stamp)

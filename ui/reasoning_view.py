@@ -39,9 +39,9 @@ class ReasoningView:
         self._closed = False
 
     @property
-    def sent_bytes(self) -> int:
+    def bytes_sent(self) -> int:
         """The Markdown that was sent to the browser so far, in UTF-8."""
-        return self._view.sent_bytes if self._view is not None else 0
+        return self._view.bytes_sent if self._view is not None else 0
 
     def draw(self, snapshot: Snapshot) -> int:
         """Show the reasoning so far, or all of it.
