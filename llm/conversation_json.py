@@ -96,6 +96,9 @@ def receipt_from_json(values: object) -> Receipt | None:
         reasoning_s=_number(values.get("reasoning_s")),
         waited_s=_number(values.get("waited_s")),
         cached=_from_cache(values.get("cached")),
+        decode_s=_number(values.get("decode_s")),
+        itl_p50_ms=_number(values.get("itl_p50_ms")),
+        itl_p95_ms=_number(values.get("itl_p95_ms")),
         screen=_screen(values.get("screen")),
     )
 

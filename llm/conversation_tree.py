@@ -55,6 +55,8 @@ class Receipt:
         left_out: how many of the oldest questions weren't told the model any more.
         cached: where the answer was taken from; None where the model gave it.
         waited_s: until the model read the question: in line, and for the model to be there.
+        decode_s: from the first piece to the last.
+        itl_p50_ms, itl_p95_ms: of the gaps between its pieces, by nearest rank.
         screen: how it went on the screen; None where nobody watched it to its end.
     """
 
@@ -67,6 +69,9 @@ class Receipt:
     reasoning_s: float | None = None
     cached: FromCache | None = None
     waited_s: float | None = None
+    decode_s: float | None = None
+    itl_p50_ms: float | None = None
+    itl_p95_ms: float | None = None
     screen: ScreenFigures | None = None
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass, replace
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from llm.frame_credit import FrameCredit
 from llm.pacing import BELIEVABLE_MS, PaintMeter
 from llm.screen_figures import ScreenFigures
 
 MOST_STAMPS = 2**31
+MOST_LOGGED = 20_000
+"""Half an hour of frames, and hours of reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +70,34 @@ class ScreenReport:
             raise ValueError("not a number") from error
 
 
+@dataclass(frozen=True, slots=True)
+class ScreenLog:
+    """The latest frames of an answer and the browser's reports, each with when: `clock` seconds.
+
+    Args:
+        frames: how many bytes of Markdown each carried.
+    """
+
+    frames: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=MOST_LOGGED))
+    reports: deque[tuple[float, ScreenReport]] = field(
+        default_factory=lambda: deque(maxlen=MOST_LOGGED)
+    )
+
+
 class Screen:
     """One browser session's screen: its slowness, its credit, and the answer that it shows.
 
     Thread-safety: frames come from the script's thread, reports from the server's; both lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.meter = PaintMeter()
-        self.credit = FrameCredit()
+        self.credit = FrameCredit(clock)
         self._lock = threading.Lock()
+        self._clock = clock
         self._turn_id = ""
         self._figures = ScreenFigures()
+        self._log = ScreenLog()
 
     def hear(self, report: ScreenReport) -> None:
         """Take a browser's report."""
@@ -85,6 +106,7 @@ class Screen:
         with self._lock:
             if not self._turn_id:
                 return
+            self._log.reports.append((self._clock(), report))
             seen = self._figures
             self._figures = replace(
                 seen,
@@ -97,7 +119,7 @@ class Screen:
         """This answer is shown now; a further run that shows it adds to the same figures."""
         with self._lock:
             if turn_id != self._turn_id:
-                self._turn_id, self._figures = turn_id, ScreenFigures()
+                self._turn_id, self._figures, self._log = turn_id, ScreenFigures(), ScreenLog()
 
     @property
     def turn_id(self) -> str:
@@ -108,15 +130,23 @@ class Screen:
     def let_go(self) -> None:
         """Nothing more is noted of the answer that was shown."""
         with self._lock:
-            self._turn_id, self._figures = "", ScreenFigures()
+            self._turn_id, self._figures, self._log = "", ScreenFigures(), ScreenLog()
 
     def frame(self, bytes_sent: int) -> None:
         """A frame of the answer has been sent, with so much Markdown."""
         with self._lock:
+            self._log.frames.append((self._clock(), bytes_sent))
             seen = self._figures
             self._figures = replace(
                 seen, frames=seen.frames + 1, bytes_sent=seen.bytes_sent + bytes_sent
             )
+
+    def log(self, turn_id: str) -> ScreenLog:
+        """That answer's frames and reports so far."""
+        with self._lock:
+            if turn_id != self._turn_id:
+                return ScreenLog()
+            return ScreenLog(self._log.frames.copy(), self._log.reports.copy())
 
     def figures(self, turn_id: str) -> ScreenFigures:
         """How that answer went, as far as it is known."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route, WebSocket, expect
@@ -93,7 +94,8 @@ def test_the_receipt_tells_the_longest_freeze(chromium: Browser, app: str) -> No
     calm = FREEZE.search(chat.receipts.last.inner_text())
     assert calm is not None
     chat.ask("long")
-    chat.wait_for_text("word002")
+    with chat.page.expect_request(lambda request: PATH in request.url):
+        chat.wait_for_text("word002")
     # The page is kept busy for a second: that is what a person would have felt.
     chat.page.evaluate("() => { const end = Date.now() + 1000; while (Date.now() < end); }")
     chat.wait_for_text("word040")
@@ -193,4 +195,25 @@ def test_on_a_slow_line_nothing_piles_up_and_stop_stops(chromium: Browser, app: 
     assert said is not None
     assert int(said[1].replace(",", "")) < 200 * (pressed_s + 2 - begun_s + 5)
     assert not line.closed
+    chat.close()
+
+
+def test_details_and_the_timings_as_a_file(chromium: Browser, app: str, artifacts: Path) -> None:
+    chat, _ = opened(chromium, app)
+    chat.page.get_by_role("button", name="What to do with this turn").click()
+    chat.page.get_by_text("Details", exact=True).click()
+    details = chat.page.locator(".steady-details")
+    for name in ("Read the prompt (TTFT)", "Gaps between pieces (ITL)", "Longest freeze"):
+        expect(details).to_contain_text(name)
+    chat.page.screenshot(path=artifacts / "details.png")
+    with chat.page.expect_download() as told:
+        chat.page.get_by_role("button", name="Timings as a file").click()
+    flight = told.value.path().read_text(encoding="utf-8")
+    assert "Said" not in flight
+    times = json.loads(flight)
+    assert sum(chars for _, chars in times["pieces"]) == len("Said. " * 20)
+    assert times["frames"]
+    assert times["reports"]
+    chat.page.get_by_role("button", name="Hide", exact=True).click()
+    expect(details).to_be_hidden()
     chat.close()
