@@ -52,7 +52,7 @@ def draw() -> None:
         here = arrive()
         set_defaults(settings, here)
     chat = st.Page(
-        lambda: chat_page.draw(backend, status_place),
+        lambda: chat_page.draw(backend, status_place, stamp_place),
         title=say("page-chat"),
         url_path="chat",
         icon=":material/forum:",
@@ -105,6 +105,7 @@ def draw() -> None:
     job = resources.chat().job(here)
     with st.container(key="probe"):
         mount_probe(active=job is not None, language=words().language)
+        stamp_place = st.empty()
     warm_up_browser()
     if job is not None:
         let_the_sidebar_be_painted(job.request.request_id)

@@ -136,7 +136,7 @@ async def _measure(
             behind_s=tuple(behind_s),
             generator_late_s=tuple(late_s),
             messages_per_s=(after.messages - before.messages) / span_s / people,
-            sent_kb=(after.sent_bytes - before.sent_bytes) / 1000 / people,
+            sent_kb=(after.bytes_sent - before.bytes_sent) / 1000 / people,
             rss_before_mb=rss_mb,
             rss_after_mb=server.rss_mb(),
         )
@@ -152,7 +152,7 @@ class _Count:
         self.cpu_s = server.cpu_s()
         modelled = model.cpu_times()
         self.beside_cpu_s = time.process_time() + modelled.user + modelled.system
-        self.sent_bytes = sum(session.received_bytes for session in sessions)
+        self.bytes_sent = sum(session.received_bytes for session in sessions)
         self.messages = sum(session.received_messages for session in sessions)
 
 

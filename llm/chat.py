@@ -44,8 +44,10 @@ from llm.errors import (
     TooManyQueuedError,
 )
 from llm.fault_log import log_fault
+from llm.flight_recorder import FlightRecorder
 from llm.job import GenerationJob, Snapshot
 from llm.registry import JobRegistry, Place
+from llm.screen import Screen
 from llm.served_values import whole_text
 from llm.stored_answer import StoredAnswer
 from llm.types import Backend, CacheUse, Finish, GenerationRequest, Message, SamplingParams
@@ -82,6 +84,8 @@ class Chat:
     ) -> None:
         self._cache = cache
         self._cache_uses: dict[str, CacheUse] = {}
+        self.flights = FlightRecorder()
+        """The timings of the latest answers of this process."""
         self._store = store
         self._registry = registry
         self._backends = backends
@@ -341,6 +345,26 @@ class Chat:
         """Show the branch that goes through this turn."""
         self._change(key, show(turn_id))
 
+    def seen(self, key: ConversationKey, screen: Screen) -> None:
+        """Keep how the answer went that a screen has shown; of several screens, the worst."""
+        turn_id = screen.turn_id
+        figures = screen.figures(turn_id)
+        self.flights.seen(turn_id, screen.log(turn_id))
+        if figures.longest_freeze_ms is None:
+            return
+        freeze_ms = figures.longest_freeze_ms
+
+        def add(turn: Turn) -> Turn:
+            receipt = turn.receipt
+            if receipt is None:
+                return turn
+            before = receipt.screen
+            if before is not None and (before.longest_freeze_ms or 0.0) >= freeze_ms:
+                return turn
+            return replace(turn, receipt=replace(receipt, screen=figures))
+
+        self._change(key, change_turn(turn_id, add))
+
     def rename(self, key: ConversationKey, title: str) -> None:
         """Give it a title; nothing where that is blank."""
         told = title_of(_keepable(title))
@@ -534,6 +558,7 @@ class Chat:
                 if still is not None and still.state == "running":
                     self._end_barely(key, turn, job.snapshot())
                 self._start_next(key)
+            self.flights.answered(turn.turn_id, job)
 
         job = None
         try:
@@ -657,5 +682,8 @@ def _as_snapshot(turn: Turn, snapshot: Snapshot) -> Turn:
         reasoning_s=snapshot.reasoning_s,
         cached=snapshot.cached,
         waited_s=snapshot.waited_s,
+        decode_s=snapshot.decode_s if snapshot.ttft_s is not None else None,
+        itl_p50_ms=snapshot.itl_ms[0] if snapshot.itl_ms else None,
+        itl_p95_ms=snapshot.itl_ms[1] if snapshot.itl_ms else None,
     )
     return ended(turn, snapshot.text, snapshot.reasoning, receipt, snapshot.error)

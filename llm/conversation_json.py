@@ -15,6 +15,7 @@ from llm import errors
 from llm.catalogue import catalogue
 from llm.conversation_tree import Receipt
 from llm.errors import InternalError, LLMError, Reason
+from llm.screen_figures import ScreenFigures
 from llm.served_values import told_count
 from llm.types import Finish, FinishReason, FromCache, MatchKind, SamplingParams, Usage
 
@@ -95,6 +96,23 @@ def receipt_from_json(values: object) -> Receipt | None:
         reasoning_s=_number(values.get("reasoning_s")),
         waited_s=_number(values.get("waited_s")),
         cached=_from_cache(values.get("cached")),
+        decode_s=_number(values.get("decode_s")),
+        itl_p50_ms=_number(values.get("itl_p50_ms")),
+        itl_p95_ms=_number(values.get("itl_p95_ms")),
+        screen=_screen(values.get("screen")),
+    )
+
+
+def _screen(values: object) -> ScreenFigures | None:
+    if not isinstance(values, Mapping):
+        return None
+    return ScreenFigures(
+        longest_freeze_ms=_number(values.get("longest_freeze_ms")),
+        inp_ms=_number(values.get("inp_ms")),
+        blocked_ms=_number(values.get("blocked_ms")),
+        lag_ms=_number(values.get("lag_ms")),
+        frames=told_count(values.get("frames")) or 0,
+        bytes_sent=told_count(values.get("bytes_sent")) or 0,
     )
 
 

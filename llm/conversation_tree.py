@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from llm.errors import LLMError
+from llm.screen_figures import ScreenFigures
 from llm.seen_text import seen
 from llm.types import Finish, FromCache, Message, SamplingParams
 
@@ -54,6 +55,9 @@ class Receipt:
         left_out: how many of the oldest questions weren't told the model any more.
         cached: where the answer was taken from; None where the model gave it.
         waited_s: until the model read the question: in line, and for the model to be there.
+        decode_s: from the first piece to the last.
+        itl_p50_ms, itl_p95_ms: of the gaps between its pieces, by nearest rank.
+        screen: how it went on the screen; None where nobody watched it to its end.
     """
 
     model: str
@@ -65,6 +69,10 @@ class Receipt:
     reasoning_s: float | None = None
     cached: FromCache | None = None
     waited_s: float | None = None
+    decode_s: float | None = None
+    itl_p50_ms: float | None = None
+    itl_p95_ms: float | None = None
+    screen: ScreenFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, cast
 
+from llm.arrivals import Arrivals, nearest_rank
 from llm.context_fit import fit, shorten
 from llm.errors import ContextOverflowError, InternalError, LLMError, Reason, StalledError
 from llm.fault_log import log_fault
@@ -65,6 +66,8 @@ class Snapshot:
         left_out: how many of the oldest questions didn't fit the model's window any more and were
             left out, with their answers.
         cached: the answer is one that was given before; None where the model gives it.
+        itl_ms: p50 and p95 of the gaps between its pieces (ITL, where a piece is a token); only
+            when done, and None where there are no gaps.
     """
 
     version: int = 0
@@ -83,6 +86,7 @@ class Snapshot:
     notice: Reason | None = None
     left_out: int = 0
     cached: FromCache | None = None
+    itl_ms: tuple[float, float] | None = None
 
     @property
     def done(self) -> bool:
@@ -149,6 +153,7 @@ class GenerationJob:
         self._version = 0  # ahead of the state's where pieces came since
         self._start_text = start_text
         self._text, self._reasoning = _Growing(start_text), _Growing()
+        self._arrivals = Arrivals()
         self._half_pair = ""
         self._ending = False
         self._created_s = clock()
@@ -195,6 +200,11 @@ class GenerationJob:
         """The answer as it stands now."""
         with self._changed:
             return self._merged()
+
+    def arrivals(self) -> Arrivals:
+        """When each piece so far came, and how long it was: a copy."""
+        with self._changed:
+            return self._arrivals.copy()
 
     def reading_s(self) -> float:
         """Seconds since the slot was given and the model there: how long the prompt is read for."""
@@ -324,6 +334,7 @@ class GenerationJob:
             self._latest_s = self._alive_s = now
             if self._first_s is None:
                 self._first_s = now
+            self._arrivals.note(now - cast(float, self._begun_s), len(text))
             (self._text if delta.kind == "text" else self._reasoning).append(text)
             if self._thought_at_s is None:
                 if delta.kind == "reasoning":
@@ -379,6 +390,7 @@ class GenerationJob:
                 finish=finish,
                 error=error,
                 model=model,
+                itl_ms=_itl_ms(self._arrivals),
             )
         with self._saving:
             self._keep(final)
@@ -426,6 +438,12 @@ class GenerationJob:
                 decode_s=self._latest_s - first_s,
             )
         return self._state
+
+
+def _itl_ms(arrivals: Arrivals) -> tuple[float, float] | None:
+    gaps_s = sorted(arrivals.gaps_s())
+    p50_s, p95_s = nearest_rank(gaps_s, 0.5), nearest_rank(gaps_s, 0.95)
+    return None if p50_s is None or p95_s is None else (1000 * p50_s, 1000 * p95_s)
 
 
 class _Growing:

@@ -1,8 +1,9 @@
 """When the next frame of a running answer may be drawn.
 
-Two facts set the pace. A frame's cost grows with the tail that it sends again (`frame_cost_ms`),
+Three facts set the pace. A frame's cost grows with the tail that it sends again (`frame_cost_ms`),
 and screens differ; how much, the browser says itself (`PaintMeter`). The pacer spends at most a
 share of the browser's main thread (`DUTY`) on drawing, so that typing and clicking find it free.
+And what has been sent must have been painted before much more is (`FrameCredit`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+
+from llm.frame_credit import FrameCredit
 
 MIN_INTERVAL_S = 1 / 12
 """12 frames a second: 20 are not read as smoother, and cost two thirds more at both ends."""
@@ -101,20 +104,31 @@ class FramePacer:
     Thread-safety: one thread, the script run that draws.
     """
 
-    def __init__(self, meter: PaintMeter, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        meter: PaintMeter,
+        credit: FrameCredit,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._meter = meter
+        self._credit = credit
         self._clock = clock
         self._due_s = float("-inf")
 
     def delay_s(self) -> float:
-        """Seconds until the next frame may be drawn; 0 when it may be drawn now."""
-        return max(0.0, self._due_s - self._clock())
+        """Seconds until the next frame may be drawn, as it looks now; 0 when it may be now."""
+        return max(0.0, self._due_s - self._clock(), self._credit.delay_s())
 
-    def drawn(self, tail_chars: int) -> None:
-        """A frame with this tail has just been sent."""
+    def drawn(self, tail_chars: int) -> int | None:
+        """A frame with this tail has just been sent.
+
+        Returns:
+            The stamp to show with it, or None.
+        """
         expected_ms = frame_cost_ms(tail_chars)
         self._meter.frame_drawn(expected_ms)
         self._due_s = self._clock() + interval_s(expected_ms, self._meter.slowness)
+        return self._credit.sent(tail_chars)
 
 
 def interval_s(expected_ms: float, slowness: float) -> float:

@@ -13,6 +13,9 @@ from llm.errors import LLMError, Reason, Value
 from llm.reasons import WrongValueError
 from llm.types import DeltaKind
 
+FILLER = "The quick brown fox jumps over the lazy dog. " * 8 + "\n\n"
+"""Said by a script that knows when and how much, but not what."""
+
 _TOKEN_LIKE = re.compile(r" ?\S{1,3}|\s{1,4}")
 
 
@@ -29,6 +32,9 @@ class Script:
         prefill_s: silence before the first piece.
         chunk_chars: characters a piece; 0 splits into token-like pieces of at most four.
         reasoning: said before the text, as reasoning.
+        schedule: each piece's seconds from the question on and its characters, as a flight record
+            has them. It stands for `tokens_per_s`, `prefill_s` and `chunk_chars`; the text (without
+            one, some filler) is cut or repeated to fill it.
         finish_reason: how it ends by itself; an answer cut by `max_tokens` ends with `length`.
         usage: whether token counts are told at the end.
         stall_after: nothing more comes, until cancelled.
@@ -48,6 +54,7 @@ class Script:
     prefill_s: float = 0.0
     chunk_chars: int = 0
     reasoning: str = ""
+    schedule: tuple[tuple[float, int], ...] = ()
     finish_reason: Literal["stop", "length"] = "stop"
     usage: bool = True
     stall_after: int | None = None
@@ -63,6 +70,11 @@ class Script:
             number = getattr(self, name)
             if number is not None and number < 0:
                 raise WrongValueError(Reason("reason-at-least", {"limit": 0}), name)
+        for at, (due_s, chars) in enumerate(self.schedule):
+            if not math.isfinite(due_s):
+                raise WrongValueError(Reason("reason-number"), f"schedule[{at}]")
+            if due_s < 0 or chars < 0:
+                raise WrongValueError(Reason("reason-at-least", {"limit": 0}), f"schedule[{at}]")
         if self.fail_kind not in error_kinds():
             allowed = ", ".join(sorted(error_kinds()))
             raise WrongValueError(Reason("reason-one-of", {"allowed": allowed}), "fail_kind")
@@ -73,6 +85,9 @@ class Script:
         Args:
             said_chars: so much of the text was said before; with any, the reasoning was too.
         """
+        if self.schedule:
+            yield from self._scheduled(question, said_chars)
+            return
         parts: tuple[tuple[DeltaKind, str, int], ...] = (
             ("reasoning", "" if said_chars else self.reasoning, 0),
             ("text", self.text, said_chars),
@@ -81,6 +96,21 @@ class Script:
             filled = text.replace("{question}", question)
             for piece in _split(filled[said:], self.chunk_chars):
                 yield kind, piece
+
+    def due_s(self, piece: int) -> float:
+        """Seconds from the question's reading to this piece, counted from 0."""
+        if self.schedule:
+            return self.schedule[min(piece, len(self.schedule) - 1)][0]
+        return self.prefill_s + (piece / self.tokens_per_s if self.tokens_per_s else 0.0)
+
+    def _scheduled(self, question: str, said_chars: int) -> Iterator[tuple[DeltaKind, str]]:
+        text = self.text.replace("{question}", question) or FILLER
+        at = said_chars
+        for _, chars in self.schedule:
+            # As often as it takes: a record knows how much was said, not what.
+            start = at % len(text)
+            yield "text", (text[start:] + text * (chars // len(text) + 1))[:chars]
+            at += chars
 
     def failure(self) -> LLMError:
         """The error of `fail_kind`, with something for whatever its sentence may say."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from llm.errors import Reason, SettingsError
+from llm.flight_record import schedule_of
 from llm.reasons import WrongValueError, first_wrong, reading_failed
 from llm.script import Script
 
@@ -94,6 +95,15 @@ def _script(told: object, place: str, folder: Path) -> Script:
             fields["text"] = (folder / text_file).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise WrongValueError(reading_failed(error), f"{place}.text_file") from None
+    flight_file = fields.pop("flight_file", None)
+    if flight_file is not None:
+        if "schedule" in fields or not isinstance(flight_file, str):
+            raise WrongValueError(Reason("reason-flight-file"), f"{place}.flight_file")
+        try:
+            told = (folder / flight_file).read_text(encoding="utf-8")
+            fields["schedule"] = schedule_of(told)
+        except (OSError, ValueError) as error:
+            raise WrongValueError(reading_failed(error), f"{place}.flight_file") from None
     try:
         return TypeAdapter(Script).validate_python(fields)
     except ValidationError as error:

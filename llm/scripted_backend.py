@@ -175,18 +175,17 @@ class ScriptedBackend:
         script = self._choose(question)
         now_s = time.monotonic
         ready_at_s = (self._prepared_at_s or now_s()) + self._ready_after_s
-        first_at_s = max(now_s(), ready_at_s) + script.prefill_s
-        interval_s = 1 / script.tokens_per_s if script.tokens_per_s else 0.0
-        shortest_s = SHORTEST_WAIT_S if interval_s < SHORTEST_WAIT_S else 0.0
+        begun_s = max(now_s(), ready_at_s)
+        shortest_s = SHORTEST_WAIT_S if script.due_s(1) - script.due_s(0) < SHORTEST_WAIT_S else 0.0
         told = 0
         cutter = StopStrings(request.params.stop)
         last_kind: DeltaKind = "text"
         reason: Literal["stop", "length", "abort"] = script.finish_reason
-        wake.wait(max(0.0, first_at_s - now_s()))
+        wake.wait(max(0.0, begun_s + script.due_s(0) - now_s()))
         for kind, piece in script.pieces(question, len(request.start_text or "")):
             # Each piece has its own hour, so that the pace doesn't drift; a late one is not
             # waited for, so that a reader who was slow catches up.
-            if (ahead_s := first_at_s + told * interval_s - now_s()) > 0:
+            if (ahead_s := begun_s + script.due_s(told) - now_s()) > 0:
                 wake.wait(max(ahead_s, shortest_s))
             self._mishap(script, told, wake)
             if wake.is_set():

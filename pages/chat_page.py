@@ -24,7 +24,7 @@ from ui.live_answer import follow
 from ui.model_trouble import draw_model_trouble
 from ui.note import draw_note, draw_undo
 from ui.other_branch import draw_way_there, look_there
-from ui.paint_probe import paint_meter
+from ui.paint_probe import screen
 from ui.reasoning_view import ReasoningView
 from ui.scroll_follower import follow_the_end
 from ui.sidebar import choices
@@ -71,15 +71,18 @@ def _show_earlier() -> None:
     st.session_state.most_turns += EARLIER_TURNS
 
 
-def draw(backend: Backend, backend_status: StatusPlace) -> None:
+def draw(backend: Backend, backend_status: StatusPlace, stamp_place: DeltaGenerator) -> None:
     """Draw the page; while an answer runs or a model loads, until that is over.
 
     Everything keeps its place from run to run, filled or empty: until a run ends, Streamlit leaves
     in the page whatever the run hasn't drawn over, and this one may take minutes.
+
+    Args:
+        stamp_place: an empty placeholder out of sight, for the stamps of frames.
     """
     chat, here = resources.chat(), conversation()
     job = chat.job(here)
-    state = chat.state(here)
+    state = _with_what_was_seen(here, chat.state(here))
     turns = state.path() if state else ()
     status = backend.status()
     elsewhere = state if job is not None and _is_elsewhere(job.request.request_id, state) else None
@@ -117,7 +120,8 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
                     view,
                     reasoning,
                     status_place,
-                    paint_meter(),
+                    screen(),
+                    stamp_place,
                     place=lambda: chat.place_of(job),
                     look=backend_status.update,
                 )
@@ -132,6 +136,24 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     if not status.settled:
         # Whoever reads a conversation is at its end.
         watch(backend, backend_status, phases_place if turns else setup_place)
+
+
+def _with_what_was_seen(
+    here: ConversationKey, state: ConversationState | None
+) -> ConversationState | None:
+    """Keep how an answer went on this screen, as soon as it has ended, however that was.
+
+    A slow browser's word on a short answer may come only after it: then a later run keeps it.
+    """
+    turn_id = screen().turn_id
+    turn = state.turns.get(turn_id) if state else None
+    if turn is None or turn.state != "ended":
+        return state
+    if screen().figures(turn_id).longest_freeze_ms is None:
+        return state
+    resources.chat().seen(here, screen())
+    screen().let_go()
+    return resources.chat().state(here)
 
 
 def _is_elsewhere(running_turn: str, state: ConversationState | None) -> bool:

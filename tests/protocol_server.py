@@ -41,7 +41,7 @@ class Exchange:
     gone: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
     gone_at_s: float | None = None
-    sent_bytes: int = 0
+    bytes_sent: int = 0
     _chunked: bool = False
 
     @property
@@ -63,7 +63,7 @@ class Exchange:
             raise ClientGoneError
         self._writer.write(data)
         await self._writer.drain()
-        self.sent_bytes += len(data)
+        self.bytes_sent += len(data)
 
     async def head(
         self, status: int = 200, kind: str = "text/event-stream", **headers: str

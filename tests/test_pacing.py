@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from llm.frame_credit import FrameCredit
 from llm.pacing import (
     DUTY,
     MIN_INTERVAL_S,
@@ -32,7 +33,7 @@ class Screen:
         self.busy_ms = 0.0
         self.meter = PaintMeter()
         self.clock = ManualClock()
-        self.pacer = FramePacer(self.meter, self.clock)
+        self.pacer = FramePacer(self.meter, FrameCredit(self.clock), self.clock)
 
     def watch(self, seconds: float, tail_chars: int = 500) -> list[float]:
         """Draw whenever it may be, reporting twice a second; the times of the frames."""

@@ -720,7 +720,7 @@ def test_a_slow_reader_is_not_a_stall_and_misses_nothing(server: ProtocolServer)
         first = next(stream)
         # Not to hide a race: the reader's slowness, longer than the stall's limit, is the test.
         assert not server.exchange().over.wait(2.0), "the server was never held back"
-        assert server.exchange().sent_bytes < count * 1000
+        assert server.exchange().bytes_sent < count * 1000
         *rest, finish = stream
         numbers = [int(item.text[:9]) for item in [first, *rest] if isinstance(item, Delta)]
         assert numbers == list(range(count))

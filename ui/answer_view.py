@@ -39,6 +39,8 @@ class AnswerView:
         self._shown: list[str] = []
         self._sources: list[str] = []
         self._splitter = BlockSplitter(max_list_chars=LONG_LIST_CHARS)
+        self.bytes_sent = 0
+        """The Markdown that was sent to the browser so far, in UTF-8."""
 
     def draw(self, text: str, *, done: bool) -> int:
         """Show the answer so far, or all of it.
@@ -73,11 +75,13 @@ class AnswerView:
             if self._shown[index] != markdown:
                 self._elements[index].markdown(markdown)
                 self._shown[index] = markdown
+                self.bytes_sent += len(markdown.encode())
             return
         if index % GROUP == 0:
             self._groups.append(self._place.container())
         self._elements.append(self._groups[-1].markdown(markdown))
         self._shown.append(markdown)
+        self.bytes_sent += len(markdown.encode())
 
     def _trim(self, count: int) -> None:
         """Blocks that have become one, at a footnote for instance, leave elements behind."""

@@ -15,20 +15,25 @@ from streamlit.delta_generator import DeltaGenerator
 
 from llm.errors import Reason
 from llm.job import GenerationJob, Snapshot
-from llm.pacing import FramePacer, PaintMeter
+from llm.pacing import FramePacer
 from llm.plain_markdown import plain
 from llm.registry import Place
+from llm.screen import Screen
 from llm.stored_answer import StoredAnswer
 from llm.types import BackendStatus
 from ui.answer_view import AnswerView
 from ui.language import say, say_reason, words
+from ui.paint_probe import show_stamp
 from ui.reasoning_view import ReasoningView
 
 TICK_S = 0.025
 """How long a click may wait for the run to notice it."""
 
 LAST_FRAME_S = 0.3
-"""What a slow browser takes to paint the last frame."""
+"""What a slow browser takes to paint the last frame, where it doesn't say when it has."""
+
+LAST_WORD_S = 1.0
+"""How long a browser that does say so is waited for."""
 
 SIDEBAR_FRAME_S = 0.08
 """What a browser takes to paint the sidebar."""
@@ -50,7 +55,8 @@ def follow(
     view: AnswerView,
     reasoning: ReasoningView,
     status: DeltaGenerator,
-    meter: PaintMeter,
+    screen: Screen,
+    stamp_place: DeltaGenerator,
     place: Callable[[], Place | None],
     look: Callable[[], None],
 ) -> None:
@@ -58,10 +64,12 @@ def follow(
 
     Args:
         status: an empty placeholder for what there is to say before the first text.
+        stamp_place: an empty placeholder out of sight, for the stamps of frames.
         place: where the question stands in line; None when it doesn't wait.
         look: called now and then, to keep the rest of the page true meanwhile.
     """
-    pacer = FramePacer(meter)
+    pacer = FramePacer(screen.meter, screen.credit)
+    screen.follow(job.request.request_id)
     status_line = StatusLine(status, job, place)
     drawn_version = -1
     while True:
@@ -79,22 +87,32 @@ def follow(
             time.sleep(min(delay_s, TICK_S))
             continue
         drawn_version = snapshot.version
+        bytes_sent = view.bytes_sent + reasoning.bytes_sent
         tail_chars = reasoning.draw(snapshot)
         # Also while there is no text: what was drawn may have turned out to be reasoning.
-        pacer.drawn(tail_chars + view.draw(snapshot.text, done=False))
-    reasoning.draw(snapshot)
-    view.draw(snapshot.text, done=True)
-    _let_it_be_painted()
+        tail_chars += view.draw(snapshot.text, done=False)
+        screen.frame(view.bytes_sent + reasoning.bytes_sent - bytes_sent)
+        stamp = pacer.drawn(tail_chars)
+        if stamp is not None:
+            show_stamp(stamp_place, stamp)
+    bytes_sent = view.bytes_sent + reasoning.bytes_sent
+    tail_chars = reasoning.draw(snapshot) + view.draw(snapshot.text, done=True)
+    screen.frame(view.bytes_sent + reasoning.bytes_sent - bytes_sent)
+    stamp = screen.credit.sent(tail_chars, last=True)
+    if stamp is not None:
+        show_stamp(stamp_place, stamp)
+    _let_it_be_painted(screen)
 
 
-def _let_it_be_painted() -> None:
+def _let_it_be_painted(screen: Screen) -> None:
     """Give the last frame the browser to itself before the page is drawn anew.
 
     Sent together, the end of the answer would be seen only when all of the page had been gone
     through.
     """
-    end_s = time.monotonic() + LAST_FRAME_S
-    while time.monotonic() < end_s:
+    says = screen.credit.heard and not screen.credit.hidden
+    end_s = time.monotonic() + (LAST_WORD_S if says else LAST_FRAME_S)
+    while time.monotonic() < end_s and not screen.credit.is_painted():
         yield_to_rerun()
         time.sleep(TICK_S)
 

@@ -1,8 +1,9 @@
-"""The browser's word on how long drawing takes it, and the route that hears it.
+"""The browser's word on what it paints and how long that takes it, and the route that hears it.
 
-A component without a face runs in the page: while an answer streams it adds up how long the main
-thread kept animation frames waiting and posts the sum, at most twice a second, to a route of this
-process. No rerun, no text, only a number under the session's own token.
+A component without a face runs in the page: while an answer streams it looks which stamped frame
+is painted, how long animation frames and input were kept waiting, and posts that, at most four
+times a second, to a route of this process. No rerun, no text, only numbers under the session's own
+token (`ScreenReport`).
 """
 
 from __future__ import annotations
@@ -11,49 +12,105 @@ import json
 import secrets
 import time
 import weakref
+from collections import deque
 
 import streamlit as st
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from streamlit.delta_generator import DeltaGenerator
 
-from llm.pacing import BELIEVABLE_MS, PaintMeter
+from llm.screen import Screen, ScreenReport
 
 PATH = "/steady/paint"
 MAX_BODY_BYTES = 1024
-MIN_GAP_S = 0.2
-"""Reports that come faster than this, under one token, are dropped."""
+MOST_A_SECOND = 4
+"""Of more reports within a second, under one token, the later ones are dropped."""
 
 _JS = """
 const FRAME_MS = 1000 / 60;
+const REPORT_MS = 260;
 const REPORT_BUSY_MS = 500;
 const REPORT_CALM_MS = 2000;
 const BUSY = 0.15;
 
+function forget(probe) {
+  probe.busy = probe.freeze = probe.blocked = probe.inp = 0;
+}
+
+function report(probe, now) {
+  const { token, stamp, busy, freeze, blocked, inp } = probe;
+  const body = JSON.stringify({
+    token,
+    stamp,
+    busy_ms: Math.round(busy),
+    freeze_ms: Math.round(freeze),
+    blocked_ms: Math.round(blocked),
+    inp_ms: Math.round(inp),
+    hidden: document.hidden,
+  });
+  // Also while the page is being hidden or left.
+  fetch(probe.url, { method: "POST", keepalive: true, body }).catch(() => {});
+  probe.sent = now;
+  probe.told = stamp;
+  forget(probe);
+}
+
 function start(probe) {
   const loop = (now) => {
-    if (!probe.active) { probe.running = false; return; }
+    const stamp = Number(document.querySelector(".steady-stamp")?.textContent) || 0;
+    if (stamp > probe.stamp) probe.stamp = stamp;
+    if (!probe.active && probe.stamp === probe.told) { probe.running = false; return; }
     const gap = now - probe.last;
     probe.last = now;
-    if (gap > 1.5 * FRAME_MS && !document.hidden) probe.busy += gap - FRAME_MS;
-    // A screen that keeps up needn't say so as often.
-    const passed = now - probe.sent;
-    const due = probe.busy > BUSY * passed ? REPORT_BUSY_MS : REPORT_CALM_MS;
-    if (passed >= due && !document.hidden) {
-      fetch(probe.url, {
-        method: "POST",
-        keepalive: true,
-        body: JSON.stringify({ token: probe.token, busy_ms: Math.round(probe.busy) }),
-      }).catch(() => {});
-      probe.sent = now;
-      probe.busy = 0;
+    if (!document.hidden) {
+      if (gap > 1.5 * FRAME_MS) probe.busy += gap - FRAME_MS;
+      probe.freeze = Math.max(probe.freeze, gap);
+      // What has been painted is told at once; a screen that keeps up needn't say more as often.
+      const passed = now - probe.sent;
+      const calm = probe.busy > BUSY * passed ? REPORT_BUSY_MS : REPORT_CALM_MS;
+      if (passed >= (probe.stamp > probe.told ? REPORT_MS : calm) && !probe.due) {
+        // Behind the paint of this frame, which ends with the callbacks of animation frames.
+        probe.due = true;
+        probe.channel.port2.postMessage(now);
+      }
     }
     requestAnimationFrame(loop);
   };
   probe.running = true;
   probe.last = probe.sent = performance.now();
-  probe.busy = 0;
+  forget(probe);
   requestAnimationFrame(loop);
+}
+
+function observe(probe, type, options, take) {
+  try {
+    new PerformanceObserver((list) => {
+      if (probe.running) list.getEntries().forEach(take);
+    }).observe({ type, ...options });
+  } catch {
+    // A browser that doesn't know the type says nothing of it.
+  }
+}
+
+function listen(probe) {
+  probe.stamp = probe.told = 0;
+  probe.channel = new MessageChannel();
+  probe.channel.port1.onmessage = ({ data }) => {
+    probe.due = false;
+    report(probe, data);
+  };
+  observe(probe, "long-animation-frame", {}, (entry) => {
+    probe.blocked += entry.blockingDuration;
+  });
+  observe(probe, "event", { durationThreshold: 16 }, (entry) => {
+    if (entry.interactionId) probe.inp = Math.max(probe.inp, entry.duration);
+  });
+  document.addEventListener("visibilitychange", () => {
+    // A hidden tab gets no animation frames: its silence says nothing about the screen.
+    probe.last = performance.now();
+    if (probe.running) report(probe, probe.last);
+  });
 }
 
 export default function ({ data }) {
@@ -61,28 +118,22 @@ export default function ({ data }) {
   // A page that changes its language is laid out anew, all of it: when there is time.
   probe.language = data.language;
   requestIdleCallback(() => { document.documentElement.lang = probe.language; }, { timeout: 1000 });
+  if (probe.token !== data.token) probe.stamp = probe.told = 0;
   probe.active = data.active;
   probe.token = data.token;
   probe.url = new URL(data.path, document.baseURI).href;
+  if (!probe.channel) listen(probe);
   if (probe.active && !probe.running) start(probe);
-  if (!probe.listening) {
-    probe.listening = true;
-    // A hidden tab gets no animation frames: its silence says nothing about the screen.
-    document.addEventListener("visibilitychange", () => {
-      probe.last = probe.sent = performance.now();
-      probe.busy = 0;
-    });
-  }
 }
 """
 
 
 class Session:
-    """One browser session's meter and when it last reported."""
+    """One browser session's screen, and when it has reported lately."""
 
     def __init__(self) -> None:
-        self.meter = PaintMeter()
-        self.heard_s = float("-inf")
+        self.screen = Screen()
+        self.heard_s = deque[float](maxlen=MOST_A_SECOND)
 
 
 @st.cache_resource(show_spinner=False)
@@ -96,9 +147,17 @@ def _component() -> st.components.v2.types.ComponentRenderer:
     return st.components.v2.component("steady_chat_paint_probe", js=_JS)
 
 
-def paint_meter() -> PaintMeter:
-    """This session's meter."""
-    return _own_session()[1].meter
+def screen() -> Screen:
+    """This session's screen."""
+    return _own_session()[1].screen
+
+
+def show_stamp(place: DeltaGenerator, stamp: int) -> None:
+    """Put a frame's stamp into the page, unseen.
+
+    Sent together, the browser draws it together with the frame itself.
+    """
+    place.html(f'<span class="steady-stamp" hidden>{stamp}</span>')
 
 
 def mount_probe(*, active: bool, language: str) -> None:
@@ -134,20 +193,18 @@ async def take_report(request: Request) -> Response:
     except ClientDisconnect:
         return Response(status_code=400)
     try:
-        report = json.loads(body)
-        token, busy_ms = str(report["token"]), float(report["busy_ms"])
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        told = json.loads(body)
+        report, token = ScreenReport.read(told), str(told["token"])
+    except (ValueError, KeyError, RecursionError):
         return Response(status_code=400)
     session = sessions().get(token)
     if session is None:
         return Response(status_code=403)
-    if not 0 <= busy_ms <= BELIEVABLE_MS:  # nor NaN
-        return Response(status_code=400)
     now = time.monotonic()
-    if now - session.heard_s < MIN_GAP_S:
-        return Response(status_code=204)
-    session.heard_s = now
-    session.meter.report(busy_ms)
+    heard_s = session.heard_s
+    if len(heard_s) < MOST_A_SECOND or now - heard_s[0] >= 1.0:
+        heard_s.append(now)
+        session.screen.hear(report)
     return Response(status_code=204)
 
 

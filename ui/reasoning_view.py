@@ -38,6 +38,11 @@ class ReasoningView:
         self._seconds = -1
         self._closed = False
 
+    @property
+    def bytes_sent(self) -> int:
+        """The Markdown that was sent to the browser so far, in UTF-8."""
+        return self._view.bytes_sent if self._view is not None else 0
+
     def draw(self, snapshot: Snapshot) -> int:
         """Show the reasoning so far, or all of it.
 

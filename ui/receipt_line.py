@@ -39,6 +39,8 @@ def receipt_line(turn: Turn, before: Turn | None = None) -> str:
         parts.append(say("receipt-ttft", seconds=receipt.ttft_s))
     if receipt.tokens_per_s is not None:
         parts.append(say("receipt-speed", speed=receipt.tokens_per_s))
+    if receipt.screen is not None and receipt.screen.longest_freeze_ms is not None:
+        parts.append(say("receipt-freeze", seconds=receipt.screen.longest_freeze_ms / 1000))
     if receipt.waited_s is not None and receipt.waited_s >= WORTH_SAYING_S:
         parts.append(say("receipt-waited", seconds=round(receipt.waited_s)))
     if receipt.left_out and turn.error is None:

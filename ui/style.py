@@ -58,6 +58,9 @@ _CSS = """
 .steady-table :is(th, td) { padding: 0.25rem 0.5rem; text-align: start; vertical-align: top;
   overflow-wrap: anywhere; border-bottom: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
 .steady-table th { white-space: nowrap; }
+.steady-details { font-size: 0.875rem; }
+.steady-details th { font-weight: normal; opacity: 0.75; white-space: normal; }
+.steady-details td { font-variant-numeric: tabular-nums; }
 .steady-deleted { overflow-wrap: anywhere; }
 .steady-deleted small { display: block; opacity: 0.65; }
 .st-key-backend_state p { font-size: 0.875rem; }

@@ -12,6 +12,7 @@ import streamlit as st
 
 from llm.conversation_tree import ConversationKey, Turn
 from ui import resources
+from ui.answer_details import show_details
 from ui.asking import ask_again, go_on
 from ui.callback import callback
 from ui.language import say
@@ -85,6 +86,7 @@ _ACTIONS: dict[str, tuple[str, Callable[[ConversationKey, Turn], object]]] = {
     "regenerate": (":material/refresh:", lambda here, turn: ask_again(here, turn.turn_id)),
     "edit": (":material/edit:", lambda _, turn: edit_question(turn.turn_id)),
     "continue": (":material/play_arrow:", lambda here, turn: go_on(here, turn.turn_id)),
+    "details": (":material/timer:", lambda _, turn: show_details(turn.turn_id)),
     "delete": (":material/delete:", _delete),
 }
 """By its name its icon and what it does."""
@@ -95,6 +97,8 @@ def _offered(name: str, turn: Turn) -> bool:
         return bool(turn.text.strip())
     if name == "continue":
         return may_go_on(turn)
+    if name == "details":
+        return turn.receipt is not None
     # A model that spoke first, in an imported conversation, was asked nothing.
     return name in ("delete", "edit") or bool(turn.question.strip())
 

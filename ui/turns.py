@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from llm.conversation_tree import ConversationKey, Turn
 from llm.plain_markdown import plain
 from ui import resources
+from ui.answer_details import are_shown, draw_details
 from ui.answer_view import AnswerView, finished_blocks
 from ui.cache_doubts import draw_cache_doubts
 from ui.callback import callback
@@ -108,6 +109,8 @@ def draw_answer(
             if turn.receipt is not None and turn.receipt.cached is not None:
                 draw_cache_doubts(here, turn, turn.receipt.cached)
             draw_menu(here, turn)
+            if are_shown(turn.turn_id):
+                draw_details(turn)
     return view, reasoning, status
 
 

@@ -216,6 +216,7 @@ receipt-tokens = { $tokens ->
 }
 receipt-ttft = first text after { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } s
 receipt-speed = { NUMBER($speed, maximumFractionDigits: 1) } tokens/s
+receipt-freeze = longest freeze { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } s
 receipt-waited = waited { $seconds } s
 receipt-left-out = { $questions ->
     [one] the oldest question no longer fitted the model’s window and was left out
@@ -775,3 +776,30 @@ doctor-option-ping = { $option } is { $value }, and proxies close a connection t
 doctor-option-watch = { $option } is { $value }: watching thousands of files costs processor time for nothing. Set it to { $wanted }, or start the app in its own folder, where its .streamlit/config.toml is.
 doctor-option-cors = { $option } is { $value }: other web sites may talk to this app in a visitor’s name. Set it to { $wanted }.
 doctor-option-xsrf = { $option } is { $value }: other web sites may send files in a visitor’s name. Set it to { $wanted }.
+
+## Details of an answer
+turn-details = Details
+details-waited = Waited for its turn and the model
+details-prompt = Prompt
+details-ttft = Read the prompt (TTFT)
+details-reasoning = Thought
+details-decode = Wrote the answer
+details-speed = Speed
+details-itl = Gaps between pieces (ITL)
+details-itl-values = p50 { NUMBER($p50, maximumFractionDigits: 0) } ms, p95 { NUMBER($p95, maximumFractionDigits: 0) } ms
+details-screen = On the screen
+details-unseen = nobody watched it to its end
+details-frames = Frames drawn
+details-frames-values = { NUMBER($frames) }
+details-sent = Text sent to the browser
+details-kb = { NUMBER($size, maximumFractionDigits: 1) } kB
+details-longest-freeze-ms = Longest freeze
+details-inp-ms = Slowest reply to a key or click (INP)
+details-blocked-ms = Time in which input had to wait, together
+details-lag-ms = Screen behind at the end
+details-ms = { NUMBER($value, maximumFractionDigits: 0) } ms
+details-seconds = { NUMBER($seconds, minimumFractionDigits: 2, maximumFractionDigits: 2) } s
+details-flight = Timings as a file
+details-flight-help = When each piece came and each frame went, without any text. It can be played again: see “flight_file” in the documentation.
+details-hide = Hide
+reason-flight-file = it must be the name of a file, given in place of “schedule”

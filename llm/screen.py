@@ -1,0 +1,158 @@
+"""What one person's screen has gone through, in the browser's own words."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from llm.frame_credit import FrameCredit
+from llm.pacing import BELIEVABLE_MS, PaintMeter
+from llm.screen_figures import ScreenFigures
+
+MOST_STAMPS = 2**31
+MOST_LOGGED = 20_000
+"""Half an hour of frames, and hours of reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenReport:
+    """What a browser says, of the time since it last said something; milliseconds.
+
+    Args:
+        stamp: the newest stamped frame that has been painted; 0 for none.
+        busy_ms: how long animation frames were kept waiting, added up.
+        freeze_ms: the longest time between two animation frames.
+        blocked_ms: what long animation frames kept from input, added up (`blockingDuration`).
+        inp_ms: the slowest answer to a key or click, until it was painted; 0 for none.
+        hidden: whether the tab is out of sight.
+
+    Raises:
+        ValueError: a figure can't be so.
+    """
+
+    stamp: int = 0
+    busy_ms: float = 0.0
+    freeze_ms: float = 0.0
+    blocked_ms: float = 0.0
+    inp_ms: float = 0.0
+    hidden: bool = False
+
+    def __post_init__(self) -> None:
+        times = (self.busy_ms, self.freeze_ms, self.blocked_ms, self.inp_ms)
+        if not all(0 <= each <= BELIEVABLE_MS for each in times):  # nor NaN
+            raise ValueError("a time that can't be")
+        if not 0 <= self.stamp < MOST_STAMPS:
+            raise ValueError("a stamp that can't be")
+
+    @classmethod
+    def read(cls, told: object) -> ScreenReport:
+        """What a browser posted.
+
+        Raises:
+            ValueError: it isn't a report.
+        """
+        if not isinstance(told, dict):
+            raise ValueError("not an object")
+        try:
+            return cls(
+                stamp=int(told.get("stamp", 0)),
+                **{
+                    name: float(told.get(name, 0.0))
+                    for name in ("busy_ms", "freeze_ms", "blocked_ms", "inp_ms")
+                },
+                hidden=told.get("hidden", False) is True,
+            )
+        except (TypeError, OverflowError) as error:
+            raise ValueError("not a number") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenLog:
+    """The latest frames of an answer and the browser's reports, each with when: `clock` seconds.
+
+    Args:
+        frames: how many bytes of Markdown each carried.
+    """
+
+    frames: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=MOST_LOGGED))
+    reports: deque[tuple[float, ScreenReport]] = field(
+        default_factory=lambda: deque(maxlen=MOST_LOGGED)
+    )
+
+
+class Screen:
+    """One browser session's screen: its slowness, its credit, and the answer that it shows.
+
+    Thread-safety: frames come from the script's thread, reports from the server's; both lock.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.meter = PaintMeter()
+        self.credit = FrameCredit(clock)
+        self._lock = threading.Lock()
+        self._clock = clock
+        self._turn_id = ""
+        self._figures = ScreenFigures()
+        self._log = ScreenLog()
+
+    def hear(self, report: ScreenReport) -> None:
+        """Take a browser's report."""
+        self.meter.report(report.busy_ms)
+        self.credit.painted(report.stamp, hidden=report.hidden)
+        with self._lock:
+            if not self._turn_id:
+                return
+            self._log.reports.append((self._clock(), report))
+            seen = self._figures
+            self._figures = replace(
+                seen,
+                longest_freeze_ms=max(report.freeze_ms, seen.longest_freeze_ms or 0.0),
+                inp_ms=max(report.inp_ms, seen.inp_ms or 0.0) or None,
+                blocked_ms=report.blocked_ms + (seen.blocked_ms or 0.0),
+            )
+
+    def follow(self, turn_id: str) -> None:
+        """This answer is shown now; a further run that shows it adds to the same figures."""
+        with self._lock:
+            if turn_id != self._turn_id:
+                self._turn_id, self._figures, self._log = turn_id, ScreenFigures(), ScreenLog()
+
+    @property
+    def turn_id(self) -> str:
+        """Whose answer is shown, or was shown last; empty before any, and once it is let go."""
+        with self._lock:
+            return self._turn_id
+
+    def let_go(self) -> None:
+        """Nothing more is noted of the answer that was shown."""
+        with self._lock:
+            self._turn_id, self._figures, self._log = "", ScreenFigures(), ScreenLog()
+
+    def frame(self, bytes_sent: int) -> None:
+        """A frame of the answer has been sent, with so much Markdown."""
+        with self._lock:
+            self._log.frames.append((self._clock(), bytes_sent))
+            seen = self._figures
+            self._figures = replace(
+                seen, frames=seen.frames + 1, bytes_sent=seen.bytes_sent + bytes_sent
+            )
+
+    def log(self, turn_id: str) -> ScreenLog:
+        """That answer's frames and reports so far."""
+        with self._lock:
+            if turn_id != self._turn_id:
+                return ScreenLog()
+            return ScreenLog(self._log.frames.copy(), self._log.reports.copy())
+
+    def figures(self, turn_id: str) -> ScreenFigures:
+        """How that answer went, as far as it is known."""
+        lag_s = self.credit.lag_s
+        with self._lock:
+            if turn_id != self._turn_id:
+                return ScreenFigures()
+            lag_ms = None if lag_s is None or not math.isfinite(lag_s) else lag_s * 1000
+            return replace(self._figures, lag_ms=lag_ms)

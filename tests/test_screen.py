@@ -1,0 +1,51 @@
+"""What is kept of an answer's time on the screen."""
+
+from __future__ import annotations
+
+from llm.conversation_json import receipt_from_json, receipt_to_json
+from llm.conversation_tree import Receipt
+from llm.screen import Screen, ScreenReport
+from llm.screen_figures import ScreenFigures
+from llm.types import Finish
+
+
+def test_the_worst_of_all_reports_is_kept_and_what_adds_up_is_added() -> None:
+    screen = Screen()
+    screen.follow("turn")
+    for freeze_ms, inp_ms in ((20, 0), (300, 64), (50, 16)):
+        screen.hear(ScreenReport(freeze_ms=freeze_ms, inp_ms=inp_ms, blocked_ms=10))
+    screen.frame(100)
+    screen.frame(50)
+    assert screen.figures("turn") == ScreenFigures(300, 64, 30, None, 2, 150)
+
+
+def test_a_run_that_shows_the_same_answer_again_adds_to_it_and_another_begins_anew() -> None:
+    screen = Screen()
+    screen.follow("turn")
+    screen.hear(ScreenReport(freeze_ms=300))
+    screen.follow("turn")
+    screen.hear(ScreenReport(freeze_ms=20))
+    assert screen.figures("turn").longest_freeze_ms == 300
+    screen.follow("next")
+    assert screen.figures("turn") == ScreenFigures()
+    assert screen.figures("next") == ScreenFigures()
+
+
+def test_what_is_heard_while_no_answer_is_shown_is_nobodys() -> None:
+    screen = Screen()
+    screen.hear(ScreenReport(freeze_ms=9000))
+    screen.follow("turn")
+    assert screen.figures("turn").longest_freeze_ms is None
+    screen.let_go()
+    screen.hear(ScreenReport(freeze_ms=9000))
+    assert screen.turn_id == ""
+
+
+def test_a_receipt_keeps_them() -> None:
+    figures = ScreenFigures(120.5, None, 3.0, 80.0, 40, 5000)
+    receipt = Receipt("model", Finish("stop"), screen=figures)
+    assert receipt_from_json(receipt_to_json(receipt)) == receipt
+    assert receipt_from_json({"screen": "what"}) == Receipt("", Finish("stop"))
+    broken = receipt_from_json({"screen": {"longest_freeze_ms": "long", "frames": -1}})
+    assert broken is not None
+    assert broken.screen == ScreenFigures()
