@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, cast
 
+from llm.arrivals import Arrivals
 from llm.context_fit import fit, shorten
 from llm.errors import ContextOverflowError, InternalError, LLMError, Reason, StalledError
 from llm.fault_log import log_fault
@@ -149,6 +150,7 @@ class GenerationJob:
         self._version = 0  # ahead of the state's where pieces came since
         self._start_text = start_text
         self._text, self._reasoning = _Growing(start_text), _Growing()
+        self._arrivals = Arrivals()
         self._half_pair = ""
         self._ending = False
         self._created_s = clock()
@@ -195,6 +197,11 @@ class GenerationJob:
         """The answer as it stands now."""
         with self._changed:
             return self._merged()
+
+    def arrivals(self) -> Arrivals:
+        """When each piece so far came, and how long it was: a copy."""
+        with self._changed:
+            return self._arrivals.copy()
 
     def reading_s(self) -> float:
         """Seconds since the slot was given and the model there: how long the prompt is read for."""
@@ -324,6 +331,7 @@ class GenerationJob:
             self._latest_s = self._alive_s = now
             if self._first_s is None:
                 self._first_s = now
+            self._arrivals.note(now - cast(float, self._begun_s), len(text))
             (self._text if delta.kind == "text" else self._reasoning).append(text)
             if self._thought_at_s is None:
                 if delta.kind == "reasoning":
