@@ -33,7 +33,7 @@ def draw() -> None:
         SettingsError: the settings, or a file that they name, can't be used.
     """
     from llm.plain_markdown import plain
-    from pages import archive_page, cache_page, chat_page, setup_page
+    from pages import archive_page, cache_page, chat_page, metrics_page, setup_page
     from ui import resources
     from ui.at_rest import see
     from ui.conversation_id import arrive, chat_is_wanted, show_in_address
@@ -73,6 +73,12 @@ def draw() -> None:
                 icon=":material/bolt:",
             ),
             st.Page(
+                lambda: metrics_page.draw(backend, status_place),
+                title=say("page-metrics"),
+                url_path="figures",  # /metrics is Prometheus'
+                icon=":material/monitoring:",
+            ),
+            st.Page(
                 lambda: setup_page.draw(settings, backend, status_place),
                 title=say("page-setup"),
                 url_path="setup",
@@ -108,6 +114,7 @@ if __name__ == "__main__":
 else:
     from streamlit.runtime.pages_manager import PagesManager
 
+    from ui.metrics_route import metrics_route
     from ui.paint_probe import paint_route
     from ui.resources import lifespan
 
@@ -115,4 +122,4 @@ else:
     # files in pages/ in the sidebar, and run one of them by itself for its address.
     PagesManager.uses_pages_directory = False
     # Streamlit looks for this very assignment in the source.
-    app = st.App(__file__, routes=[paint_route()], lifespan=lifespan)
+    app = st.App(__file__, routes=[paint_route(), metrics_route()], lifespan=lifespan)

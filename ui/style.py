@@ -58,6 +58,11 @@ _CSS = """
 .steady-table :is(th, td) { padding: 0.25rem 0.5rem; text-align: start; vertical-align: top;
   overflow-wrap: anywhere; border-bottom: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
 .steady-table th { white-space: nowrap; }
+/* Figures stand under each other; a table that is too wide for a phone is moved within itself. */
+.steady-figures { overflow-x: auto; }
+.steady-figures :is(th, td) { text-align: end; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.steady-figures :is(th, td):first-child { text-align: start; white-space: normal; min-width: 7rem; }
+.st-key-metrics_figures [data-testid="stMetricValue"] { font-size: 1.5rem; }
 .steady-deleted { overflow-wrap: anywhere; }
 .steady-deleted small { display: block; opacity: 0.65; }
 .st-key-backend_state p { font-size: 0.875rem; }
