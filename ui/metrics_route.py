@@ -22,8 +22,8 @@ def tell(request: Request) -> Response:
         exporter = token = None
     if exporter is None or token is None:
         return Response(status_code=404)
-    given = request.headers.get("Authorization", "")
-    if not hmac.compare_digest(given.encode(), f"Bearer {token.get_secret_value()}".encode()):
+    given = request.headers.get("Authorization", "").encode("latin-1")  # the bytes as they came
+    if not hmac.compare_digest(given, f"Bearer {token.get_secret_value()}".encode()):
         return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
     from llm.metrics_prometheus import CONTENT_TYPE
 
