@@ -99,7 +99,7 @@ presets = Table(
     Index("presets_by_owner", "owner"),
 )
 
-# Figures of answers, for the page about them: no text, and not whose they are.
+# Figures of answers, for the page about them: no text, and no person.
 answer_figures = Table(
     "answer_figures",
     tables,

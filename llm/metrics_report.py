@@ -1,7 +1,7 @@
 """What the figures of answers come to: counts, percentiles, and their course over time.
 
 All percentiles are by nearest rank (`llm.arrivals.nearest_rank`). Counts are of all answers;
-percentiles of at most 10,000 of them, every n-th where there are more, which the report says.
+percentiles of at most 5,000 of them, every n-th where there are more, which the report says.
 An answer from the cache counts for the screen's figures, and not for TTFT, TPOT and ITL: those
 would be the cache's.
 """
@@ -14,7 +14,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -31,7 +31,7 @@ Period = Literal["hour", "day", "all"]
 PERIODS: dict[Period, float | None] = {"hour": 3600.0, "day": 86_400.0, "all": None}
 """How far back each goes, in seconds; None as far as figures are kept."""
 
-MOST_SAMPLED = 10_000
+MOST_SAMPLED = 5_000
 INP_GOOD_MS = 200.0
 """Of the p75. Source: https://web.dev/articles/inp#what-is-a-good-inp-score"""
 
@@ -39,7 +39,9 @@ SPEED_SHARES = (0.5, 0.95, 0.99)
 SCREEN_SHARES = (0.5, 0.75, 0.95)
 
 _WIDTHS_S = (300.0, 3600.0, 86_400.0)
+_PERIOD_WIDTHS_S = {"hour": 300.0, "day": 3600.0}
 _MOST_BUCKETS = 72
+_LEAST_BUCKETS = 12
 _MODEL_TIMES = ("ttft_s", "tpot_ms", "itl_p50_ms", "itl_p95_ms")
 _SCREEN_TIMES = ("longest_freeze_ms", "inp_ms")
 _SAMPLED = ("ended_s", "backend", "model", "cached", *_MODEL_TIMES, *_SCREEN_TIMES)
@@ -123,7 +125,8 @@ class MetricsReport:
         times: percentiles by `AnswerFigures`' and `ScreenFigures`' names, at `SPEED_SHARES` and
             `SCREEN_SHARES`.
         models: most answers first.
-        buckets: oldest first; stretches without an answer are left out.
+        buckets: oldest first, without a hole: to now, for all to the last answer; none where there
+            was no answer.
         width_s: how long each is.
         process: None without a sample.
         every: percentiles are of every so manieth answer; 1 is all.
@@ -158,6 +161,7 @@ class MetricsReport:
 class _Choice:
     """Which answers are meant."""
 
+    now_s: float
     since_s: float | None
     backend: str
     model: str
@@ -202,7 +206,7 @@ def report(
         count = sum(group[-1] for group in chosen)
         every = max(1, math.ceil(count / MOST_SAMPLED))
         sample = _sample(connection, choice, every)
-        width_s = _width(connection, choice)
+        width_s = _width(connection, period)
         courses = _courses(connection, choice, width_s, offset_s)
         process = _process(connection, choice.since_s)
     return MetricsReport(
@@ -213,7 +217,7 @@ def report(
         errors=_errors(chosen),
         times=_times(sample),
         models=_models(chosen, sample),
-        buckets=_buckets(courses, sample, width_s, offset_s),
+        buckets=_buckets(courses, sample, width_s, offset_s, choice),
         width_s=width_s,
         process=process,
         every=every,
@@ -224,7 +228,7 @@ def report(
 def _choice(period: Period, backend: str, model: str, now_s: float | None) -> _Choice:
     back_s = PERIODS[period]
     now_s = time.time() if now_s is None else now_s
-    return _Choice(None if back_s is None else now_s - back_s, backend, model)
+    return _Choice(now_s, None if back_s is None else now_s - back_s, backend, model)
 
 
 # -- reading --
@@ -239,7 +243,7 @@ def _groups(connection: Connection, choice: _Choice) -> list[Any]:
         _answers.error,
         _answers.cached,
     )
-    where = _Choice(choice.since_s, "", "").conditions()
+    where = replace(choice, backend="", model="").conditions()
     counted = select(*kinds, func.count()).where(*where).group_by(*kinds)
     return list(connection.execute(counted))
 
@@ -252,17 +256,17 @@ def _sample(connection: Connection, choice: _Choice, every: int) -> list[Any]:
     return list(connection.execute(wanted))
 
 
-def _width(connection: Connection, choice: _Choice) -> float:
+def _width(connection: Connection, period: Period) -> float:
     """How long a bucket is, so that there are neither few nor too many."""
+    if period != "all":
+        return _PERIOD_WIDTHS_S[period]
     # Of all answers, by the index alone; and each by itself, else it isn't by the index.
     ends = (
         select(func.min(_answers.ended_s)).scalar_subquery(),
         select(func.max(_answers.ended_s)).scalar_subquery(),
     )
     first_s, last_s = connection.execute(select(*ends)).one()
-    if first_s is None:
-        return _WIDTHS_S[0]
-    span_s = last_s - max(first_s, choice.since_s or first_s)
+    span_s = last_s - first_s if first_s is not None else 0.0
     return next((each for each in _WIDTHS_S if span_s <= _MOST_BUCKETS * each), _WIDTHS_S[-1])
 
 
@@ -347,7 +351,11 @@ def _models(groups: Sequence[Any], sample: Sequence[Any]) -> tuple[ModelFigures,
 
 
 def _buckets(
-    courses: Sequence[Any], sample: Sequence[Any], width_s: float, offset_s: float
+    courses: Sequence[Any],
+    sample: Sequence[Any],
+    width_s: float,
+    offset_s: float,
+    choice: _Choice,
 ) -> tuple[Bucket, ...]:
     finishes: dict[int, Counter[str]] = defaultdict(Counter)
     for number, finish, count in courses:
@@ -355,8 +363,15 @@ def _buckets(
     rows: dict[int, list[Any]] = defaultdict(list)
     for row in sample:
         rows[math.floor((row[0] + offset_s) / width_s)].append(row)
+    if not finishes:
+        return ()
+    first, last = min(finishes), max(finishes)
+    if choice.since_s is not None:
+        first = math.floor((choice.since_s + offset_s) / width_s)
+        last = max(last, math.floor((choice.now_s + offset_s) / width_s))
     told = []
-    for number, by_finish in sorted(finishes.items()):
+    for number in range(min(first, last - _LEAST_BUCKETS + 1), last + 1):
+        by_finish = finishes[number]
         ttft_s = _percentiles(_given_by_models(rows[number]), "ttft_s", SPEED_SHARES)
         freeze_ms = _percentiles(rows[number], "longest_freeze_ms", SCREEN_SHARES)
         told.append(

@@ -177,12 +177,26 @@ def test_stretches_of_time_are_neither_few_nor_many(
     assert report(database, "all", now_s=NOW_S).width_s == width_s
 
 
+@pytest.mark.parametrize(("period", "least"), [("hour", 12), ("day", 24), ("all", 12)])
+def test_a_course_has_no_holes_and_isnt_one_bar_alone(
+    database: Database, period: metrics_report.Period, least: int
+) -> None:
+    fill(database, [answer(1, 100)])
+    said = report(database, period, now_s=NOW_S)
+    assert least <= len(said.buckets) <= least + 1
+    begins = [bucket.from_s for bucket in said.buckets]
+    assert begins == [begins[0] + said.width_s * at for at in range(len(begins))]
+    assert [bucket.answers for bucket in said.buckets if bucket.answers] == [1]
+    empty = said.buckets[0]
+    assert (empty.answers, empty.ttft_p50_s, empty.freeze_p75_ms) == (0, None, None)
+
+
 def test_days_begin_where_the_reader_is(database: Database) -> None:
     fill(database, [answer(1, 30 * 86_400.0), answer(2, 7 * HOUR_S), answer(3, 9 * HOUR_S)])
     here = report(database, "all", now_s=NOW_S)
-    assert [bucket.answers for bucket in here.buckets] == [1, 2]
+    assert [bucket.answers for bucket in here.buckets if bucket.answers] == [1, 2]
     shanghai = report(database, "all", offset_s=8 * HOUR_S, now_s=NOW_S)
-    assert [bucket.answers for bucket in shanghai.buckets] == [1, 1, 1]
+    assert [bucket.answers for bucket in shanghai.buckets if bucket.answers] == [1, 1, 1]
     assert shanghai.buckets[-1].from_s == NOW_S - 8 * HOUR_S
 
 

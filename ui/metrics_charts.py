@@ -19,6 +19,8 @@ CALM, WARM, BAD = "#14a098", "#d98a1f", "#dc4c4c"
 _HEIGHT = 220
 _DAY_S = 86_400.0
 _FEW = 40
+_ROWS = "rows"
+_LEGEND: dict[str, Any] = {"title": None, "orient": "top", "offset": 4, "padding": 0}
 
 Line = Callable[[Bucket], float | None]
 
@@ -33,12 +35,13 @@ def draw_lines(
         {"t": 1000 * (bucket.from_s + width_s / 2), "line": name, "value": value}
         for bucket in buckets
         for name, line in lines.items()
-        if (value := line(bucket)) is not None
+        # Also where there is none: all plots have the same ends, and a line its gaps.
+        for value in (line(bucket),)
     ]
     colours = alt.Scale(domain=list(lines), range=[CALM, WARM][: len(lines)])
-    legend = alt.Legend(title=None, orient="top") if len(lines) > 1 else None
+    legend = alt.Legend(**_LEGEND) if len(lines) > 1 else None
     chart = (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(alt.NamedData(name=_ROWS))
         .mark_line(point=alt.OverlayMarkDef(size=30 if len(buckets) <= _FEW else 8), strokeWidth=2)
         .encode(
             x=_time_axis(alt, width_s),
@@ -47,7 +50,7 @@ def draw_lines(
             tooltip=_tooltips(alt, "t", "line", "value"),
         )
     )
-    _draw(title, chart)
+    _draw(title, chart, rows)
 
 
 def draw_answers(title: str, buckets: Sequence[Bucket], width_s: float) -> None:
@@ -74,10 +77,10 @@ def draw_answers(title: str, buckets: Sequence[Bucket], width_s: float) -> None:
                 strict=True,
             )
         )
-        if count
+        if count or not bucket.answers
     ]
     chart = (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(alt.NamedData(name=_ROWS))
         .mark_bar()
         .encode(
             x=_time_axis(alt, width_s, bars=True),
@@ -85,18 +88,20 @@ def draw_answers(title: str, buckets: Sequence[Bucket], width_s: float) -> None:
             color=alt.Color(
                 "kind:N",
                 scale=alt.Scale(domain=names, range=[CALM, WARM, BAD]),
-                legend=alt.Legend(title=None, orient="top"),
+                legend=alt.Legend(**_LEGEND),
             ),
             order="at:Q",
             tooltip=_tooltips(alt, "t", "kind", "value"),
         )
     )
-    _draw(title, chart)
+    _draw(title, chart, rows)
 
 
-def _draw(title: str, chart: Any) -> None:
+def _draw(title: str, chart: Any, rows: Sequence[Mapping[str, Any]]) -> None:
     st.caption(title)
-    st.altair_chart(chart.properties(height=_HEIGHT), width="stretch", theme="streamlit", alt=title)
+    # Given to Altair, every one of the rows would be held against its schema: 60 ms for a season.
+    spec = {**chart.properties(height=_HEIGHT).to_dict(), "data": {"values": rows}}
+    st.vega_lite_chart(spec=spec, width="stretch", theme="streamlit", alt=title)
 
 
 def _time_axis(alt: Any, width_s: float, *, bars: bool = False) -> Any:

@@ -626,7 +626,7 @@ context-full = The model’s window ({ $window } tokens) is full: the next answe
 
 ## Metrics
 page-metrics = Metrics
-metrics-explain = How fast, how smoothly and how reliably answers came, everybody’s together. Only figures are kept, no text and not whose they are, for 90 days.
+metrics-explain = How fast, how smoothly and how reliably answers came, everybody’s together. Only figures are kept, for 90 days: no text, and no names but those of models and servers.
 metrics-in-trouble = The figures can’t be read at the moment; answers are given all the same.
 metrics-period = Period
 metrics-period-hour = Last hour

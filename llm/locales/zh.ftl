@@ -539,7 +539,7 @@ context-full = 模型的上下文窗口（{ $window } 个词元）已满：回�
 
 ## Metrics
 page-metrics = 指标
-metrics-explain = 所有用户的回答有多快、多流畅、多可靠。只保存数字，不保存文字，也不记录属于谁；保存 90 天。
+metrics-explain = 所有用户的回答有多快、多流畅、多可靠。只保存数字，保存 90 天；不保存文字，除模型和服务器的名称外也不保存任何名称。
 metrics-in-trouble = 暂时无法读取指标；回答不受影响。
 metrics-period = 时段
 metrics-period-hour = 最近一小时
