@@ -33,7 +33,14 @@ def draw() -> None:
         SettingsError: the settings, or a file that they name, can't be used.
     """
     from llm.plain_markdown import plain
-    from pages import archive_page, cache_page, chat_page, doctor_page, setup_page
+    from pages import (
+        archive_page,
+        cache_page,
+        chat_page,
+        doctor_page,
+        metrics_page,
+        setup_page,
+    )
     from ui import resources
     from ui.at_rest import see
     from ui.cache_pick import keep_cache_in_address
@@ -72,6 +79,12 @@ def draw() -> None:
                 title=say("page-cache"),
                 url_path="cache",
                 icon=":material/bolt:",
+            ),
+            st.Page(
+                lambda: metrics_page.draw(backend, status_place),
+                title=say("page-metrics"),
+                url_path="figures",  # /metrics is Prometheus'
+                icon=":material/monitoring:",
             ),
             st.Page(
                 lambda: setup_page.draw(settings, backend, status_place),
@@ -117,6 +130,7 @@ if __name__ == "__main__":
 else:
     from streamlit.runtime.pages_manager import PagesManager
 
+    from ui.metrics_route import metrics_route
     from ui.paint_probe import paint_route
     from ui.resources import lifespan
 
@@ -124,4 +138,4 @@ else:
     # files in pages/ in the sidebar, and run one of them by itself for its address.
     PagesManager.uses_pages_directory = False
     # Streamlit looks for this very assignment in the source.
-    app = st.App(__file__, routes=[paint_route()], lifespan=lifespan)
+    app = st.App(__file__, routes=[paint_route(), metrics_route()], lifespan=lifespan)

@@ -13,8 +13,10 @@ import uuid
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from llm.answer_cache import AnswerCache
+from llm.answer_figures import AnswerFigures, error_kind, figures_of
 from llm.conversation_access import BEAT_S
 from llm.conversation_tree import (
     ConversationKey,
@@ -52,6 +54,9 @@ from llm.served_values import whole_text
 from llm.stored_answer import StoredAnswer
 from llm.types import Backend, CacheUse, Finish, GenerationRequest, Message, SamplingParams
 
+if TYPE_CHECKING:
+    from llm.metrics_log import MetricsLog
+
 logger = logging.getLogger(__name__)
 
 _MOST_CACHE_USES = 10_000
@@ -67,6 +72,7 @@ class Chat:
         backends: name to a function that gives the backend, made on first use.
         max_answer_tokens: no answer is asked to have more, whatever its parameters say.
         cache: gives answers again; None asks the backends alone.
+        metrics: keeps the figures of every answer; closed with the chat.
 
     Thread-safety: every method may be called from any thread; two tabs that ask at the same
     moment get two turns, one after the other, in two processes too.
@@ -81,8 +87,10 @@ class Chat:
         max_answer_tokens: int = 1_000_000,
         clock: Callable[[], float] = time.time,
         cache: AnswerCache | None = None,
+        metrics: MetricsLog | None = None,
     ) -> None:
         self._cache = cache
+        self._metrics = metrics
         self._cache_uses: dict[str, CacheUse] = {}
         self.flights = FlightRecorder()
         """The timings of the latest answers of this process."""
@@ -350,6 +358,8 @@ class Chat:
         turn_id = screen.turn_id
         figures = screen.figures(turn_id)
         self.flights.seen(turn_id, screen.log(turn_id))
+        if self._metrics is not None:
+            self._metrics.seen(turn_id, figures)
         if figures.longest_freeze_ms is None:
             return
         freeze_ms = figures.longest_freeze_ms
@@ -395,6 +405,8 @@ class Chat:
         self._registry.close()
         if self._keeper is not threading.current_thread():
             self._keeper.join(5)
+        if self._metrics is not None:
+            self._metrics.close()
         self._store.close()
 
     # -- within --
@@ -559,6 +571,11 @@ class Chat:
                     self._end_barely(key, turn, job.snapshot())
                 self._start_next(key)
             self.flights.answered(turn.turn_id, job)
+            self._measure(
+                lambda: figures_of(
+                    turn.turn_id, turn.backend, job.snapshot(), job.arrivals(), self._clock()
+                )
+            )
 
         job = None
         try:
@@ -610,11 +627,26 @@ class Chat:
             ),
         )
 
+    def _measure(self, figures: Callable[[], AnswerFigures]) -> None:
+        """Keep an answer's figures; whatever goes wrong with them, the answer is as it is."""
+        if self._metrics is None:
+            return
+        try:
+            self._metrics.answered(figures())
+        except Exception as error:  # noqa: BLE001 - told by type and place
+            log_fault(logger, "The figures of an answer couldn't be kept", error)
+
     def _fail(self, key: ConversationKey, turn: Turn, error: LLMError) -> None:
         receipt = Receipt(model="", finish=Finish("error"))
         self._change(
             key,
             change_turn(turn.turn_id, lambda t: ended(t, t.text, t.reasoning, receipt, error)),
+        )
+        kind, told = turn.backend.partition("/")[0], error_kind(error)
+        self._measure(
+            lambda: AnswerFigures(
+                turn.turn_id, self._clock(), kind, turn.model, finish="error", error=told
+            )
         )
 
     def _keep(self) -> None:

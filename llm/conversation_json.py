@@ -111,8 +111,8 @@ def _screen(values: object) -> ScreenFigures | None:
         inp_ms=_number(values.get("inp_ms")),
         blocked_ms=_number(values.get("blocked_ms")),
         lag_ms=_number(values.get("lag_ms")),
-        frames=told_count(values.get("frames")) or 0,
-        bytes_sent=told_count(values.get("bytes_sent")) or 0,
+        frames=told_count(values.get("frames")),
+        bytes_sent=told_count(values.get("bytes_sent")),
     )
 
 

@@ -208,6 +208,11 @@ class JobRegistry:
             line = self._lines.get(_key(backend))
             return len(line.waiting) if line is not None else 0
 
+    def in_line(self) -> int:
+        """How many questions stand in line, for whichever backend."""
+        with self._lock:
+            return sum(len(line.waiting) for line in self._lines.values())
+
     def jobs(self) -> list[GenerationJob]:
         """All that are waiting or running."""
         with self._lock:

@@ -138,7 +138,9 @@ class Screen:
             self._log.frames.append((self._clock(), bytes_sent))
             seen = self._figures
             self._figures = replace(
-                seen, frames=seen.frames + 1, bytes_sent=seen.bytes_sent + bytes_sent
+                seen,
+                frames=(seen.frames or 0) + 1,
+                bytes_sent=(seen.bytes_sent or 0) + bytes_sent,
             )
 
     def log(self, turn_id: str) -> ScreenLog:

@@ -22,5 +22,5 @@ class ScreenFigures:
     inp_ms: float | None = None
     blocked_ms: float | None = None
     lag_ms: float | None = None
-    frames: int = 0
-    bytes_sent: int = 0
+    frames: int | None = None
+    bytes_sent: int | None = None

@@ -369,6 +369,11 @@ class Settings(BaseSettings):
         description="A typewriter's pace for an answer from the cache, pieces (about tokens) a second; empty shows it at once.",
     )
 
+    metrics_token: SecretStr | None = Field(
+        None,
+        description="Who asks for `/metrics` with this as its bearer token is given the figures for Prometheus; empty switches that off.",
+    )
+
     @field_validator("backends", "model_folders", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
@@ -464,6 +469,7 @@ class Settings(BaseSettings):
         "scripts_file",
         "vllm_api_key",
         "cache_pieces_per_s",
+        "metrics_token",
         mode="before",
     )
     @classmethod

@@ -435,15 +435,19 @@ def test_files_are_compressed_and_nothing_else(start_proxy: StartProxy) -> None:
     assert get(proxy, "/", Accept_Encoding="gzip").headers["Content-Encoding"] is None
 
 
-def test_the_page_is_protected_and_figures_are_nobodys_business(start_proxy: StartProxy) -> None:
+def test_the_page_is_protected_and_figures_are_nobodys_business(
+    start_proxy: StartProxy, upstreams: list[Upstream]
+) -> None:
     proxy = start_proxy()
     headers = get(proxy, "/").headers
     assert headers["Content-Security-Policy"] == "frame-ancestors 'self'"
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "same-origin"
     assert headers["Server"] == "nginx"
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        get(proxy, "/_stcore/metrics")
+    for path in ("/_stcore/metrics", "/metrics", "//metrics", "/%6detrics", "/metrics?a=b"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            get(proxy, path, Authorization="Bearer token")
+    assert [path for upstream in upstreams for path, _ in upstream.requests] == ["/"]
 
 
 def test_a_body_larger_than_any_request_needs_is_refused(start_proxy: StartProxy) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "transformers", "openai", "httpx", "httpx2", "streamlit", "gguf", "bitsandbytes"}
-HEAVY |= {"sqlalchemy", "alembic", "psycopg", "redis"}
+HEAVY |= {"sqlalchemy", "alembic", "psycopg", "redis", "altair", "prometheus_client"}
 
 DATABASE = (
     "cache_file",
@@ -26,17 +26,19 @@ DATABASE = (
     "conversation_database",
     "conversation_tables",
     "database",
+    "metrics_log",
+    "metrics_report",
     "postgres_connection",
     "preset_store",
 )
 
 # The files of a local model's inside are loaded with torch, by the backend that needs them; those
-# of the databases by whoever makes the store.
+# of the databases by whoever makes the store, and Prometheus' where it is switched on.
 LIGHT = sorted(
     path
     for path in (ROOT / "llm").rglob("*.py")
     if (not path.name.startswith("local_") or path.name == "local_backend.py")
-    and path.stem not in DATABASE
+    and path.stem not in (*DATABASE, "metrics_prometheus")
     and "migrations" not in path.parts
 )
 LAYERS = {"llm": 0, "ui": 1, "pages": 2, "streamlit_app": 2}
@@ -77,8 +79,10 @@ VENDORS: dict[str, set[str]] = {
     "bitsandbytes": {"llm/local_loader.py"},
     "huggingface_hub": {"llm/local_hub_download.py"},
     "jinja2": {"llm/local_generation.py"},
-    "psutil": {"llm/local_memory.py"},
-    "starlette": {"ui/paint_probe.py"},
+    "psutil": {"llm/local_memory.py", "llm/process_memory.py"},
+    "starlette": {"ui/metrics_route.py", "ui/paint_probe.py"},
+    "altair": {"ui/metrics_charts.py"},
+    "prometheus_client": {"llm/metrics_prometheus.py"},
     "pydantic": {"llm/reasons.py", "llm/script_file.py", "llm/settings.py"},
     "pydantic_settings": {"llm/settings.py"},
     "fluent": {"llm/catalogue.py"},
@@ -91,13 +95,17 @@ VENDORS: dict[str, set[str]] = {
         "llm/conversation_search.py",
         "llm/conversation_tables.py",
         "llm/database.py",
+        "llm/metrics_log.py",
+        "llm/metrics_report.py",
         "llm/migrations/versions/v0001_conversations.py",
+        "llm/migrations/versions/v0002_figures.py",
         "llm/preset_store.py",
     },
     "alembic": {
         "llm/database.py",
         "llm/migrations/env.py",
         "llm/migrations/versions/v0001_conversations.py",
+        "llm/migrations/versions/v0002_figures.py",
     },
     "rjieba": {"llm/chinese_words.py"},
     "psycopg": {"llm/postgres_connection.py"},

@@ -85,8 +85,10 @@ def _figures(receipt: Receipt) -> Iterator[tuple[str, str]]:
     if screen is None:
         yield say("details-screen"), say("details-unseen")
         return
-    yield say("details-frames"), say("details-frames-values", frames=screen.frames)
-    yield say("details-sent"), say("details-kb", size=screen.bytes_sent / 1000)
+    if screen.frames is not None:
+        yield say("details-frames"), say("details-frames-values", frames=screen.frames)
+    if screen.bytes_sent is not None:
+        yield say("details-sent"), say("details-kb", size=screen.bytes_sent / 1000)
     for name in ("longest_freeze_ms", "inp_ms", "blocked_ms", "lag_ms"):
         value = getattr(screen, name)
         if value is not None:

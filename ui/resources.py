@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from llm.conversation_archive import ConversationArchive
     from llm.conversation_database import ConversationDatabase
     from llm.local_backend import LocalBackend
+    from llm.metrics_log import MetricsLog
+    from llm.metrics_prometheus import PrometheusFigures
     from llm.model_list_local import LocalModelList
     from llm.patient_backend import PatientBackend
     from llm.preset_store import PresetStore
@@ -175,6 +177,30 @@ def cache() -> AnswerCache:
     return made
 
 
+def _gauges() -> tuple[int, int]:
+    from llm.process_memory import memory_bytes
+
+    return registry().in_line(), memory_bytes()
+
+
+@st.cache_resource(show_spinner=False)
+def exporter() -> PrometheusFigures | None:
+    """This process's figures for Prometheus; None where that is off."""
+    if settings().metrics_token is None:
+        return None
+    from llm.metrics_prometheus import PrometheusFigures
+
+    return PrometheusFigures(_gauges)
+
+
+@st.cache_resource(show_spinner=False)
+def metrics() -> MetricsLog:
+    """Keeps the figures of answers; the chat closes it."""
+    from llm.metrics_log import MetricsLog
+
+    return MetricsLog(database(), gauges=_gauges, exporter=exporter())
+
+
 @st.cache_resource(show_spinner=False)
 def chat() -> Chat:
     """All conversations, and the answers of this process."""
@@ -187,6 +213,7 @@ def chat() -> Chat:
         max_question_chars=told.max_question_chars,
         max_answer_tokens=told.max_answer_tokens,
         cache=cache(),
+        metrics=metrics(),
     )
     _to_close.append(made.close)
     return made
@@ -242,6 +269,7 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, object]]:
         for backend in servers() if kind == "vllm" else (backends()[kind](),):
             backend.prepare()
         daily_purge()
+        metrics().start()
     yield {}
     # What was made last is closed first: the answers before the backends that give them.
     for close in reversed(_to_close):

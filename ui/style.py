@@ -61,6 +61,11 @@ _CSS = """
 .steady-details { font-size: 0.875rem; }
 .steady-details th { font-weight: normal; opacity: 0.75; white-space: normal; }
 .steady-details td { font-variant-numeric: tabular-nums; }
+/* Figures stand under each other; a table that is too wide for a phone is moved within itself. */
+.steady-figures { overflow-x: auto; }
+.steady-figures :is(th, td) { text-align: end; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.steady-figures :is(th, td):first-child { text-align: start; white-space: normal; min-width: 7rem; }
+.st-key-metrics_figures [data-testid="stMetricValue"] { font-size: 1.5rem; }
 .steady-deleted { overflow-wrap: anywhere; }
 .steady-deleted small { display: block; opacity: 0.65; }
 .st-key-backend_state p { font-size: 0.875rem; }

@@ -588,6 +588,7 @@ def test_the_page_speaks_chinese_to_a_chinese_browser_and_can_be_switched(
         "square",
         "more",
         "search",
+        "monitoring",
     }
     # Proper names and the switch itself.
     assert english - icons <= {"vLLM", "scripted", "Language", "English"}, english

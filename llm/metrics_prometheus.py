@@ -1,0 +1,107 @@
+"""The figures of this process, from its start on, as Prometheus scrapes them.
+
+Names and units follow https://prometheus.io/docs/practices/naming/. What can be a label's value is
+bounded: names come from servers and settings, and each value costs Prometheus a time series.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from llm.answer_figures import AnswerFigures
+from llm.screen_figures import ScreenFigures
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+MOST_MODELS = 50
+"""Pairs of backend and model; those that come later are told as `other`."""
+OTHER = "other"
+
+_TTFT_S = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+_TPOT_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1)
+_SCREEN_S = (0.016, 0.05, 0.1, 0.2, 0.35, 0.5, 1, 2, 5, 10, 60)
+
+
+class PrometheusFigures:
+    """Counts answers, and times them.
+
+    Args:
+        gauges: tells queue depth and memory in bytes, asked at each scrape.
+
+    Thread-safety: every method may be called from any thread.
+    """
+
+    def __init__(self, gauges: Callable[[], tuple[int, int]]) -> None:
+        self._registry = CollectorRegistry()
+        self._gauges = gauges
+        self._lock = threading.Lock()
+        self._models: set[tuple[str, str]] = set()
+
+        def histogram(name: str, what: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(
+                f"steady_chat_{name}", what, labels, registry=self._registry, buckets=buckets
+            )
+
+        model = ("backend", "model")
+        self._ttft = histogram("ttft_seconds", "Time to first token.", _TTFT_S, *model)
+        self._tpot = histogram(
+            "tpot_seconds", "Time per output token after the first.", _TPOT_S, *model
+        )
+        self._freeze = histogram(
+            "freeze_seconds", "Longest time without a frame while an answer streamed.", _SCREEN_S
+        )
+        self._inp = histogram(
+            "inp_seconds", "Interaction to next paint while an answer streamed.", _SCREEN_S
+        )
+
+        def counter(name: str, what: str, *labels: str) -> Counter:
+            return Counter(f"steady_chat_{name}", what, labels, registry=self._registry)
+
+        self._answers = counter("answers_total", "Answers that ended.", *model, "finish")
+        self._errors = counter("errors_total", "Answers that ended with an error.", "kind")
+        self._hits = counter("cache_hits_total", "Answers given from the cache.", "kind")
+        self._queue = Gauge(
+            "steady_chat_queue_depth", "Questions in line.", registry=self._registry
+        )
+        self._memory = Gauge(
+            "steady_chat_memory_bytes", "Resident memory of the process.", registry=self._registry
+        )
+
+    def answered(self, figures: AnswerFigures) -> None:
+        """An answer is over."""
+        model = self._bounded(figures.backend, figures.model)
+        self._answers.labels(*model, figures.finish).inc()
+        if figures.error:
+            self._errors.labels(figures.error).inc()
+        if figures.cached:  # its times are the cache's, not the model's
+            self._hits.labels(figures.cached).inc()
+            return
+        if figures.ttft_s is not None:
+            self._ttft.labels(*model).observe(figures.ttft_s)
+        if figures.tpot_ms is not None:
+            self._tpot.labels(*model).observe(figures.tpot_ms / 1000)
+
+    def seen(self, screen: ScreenFigures) -> None:
+        """How an answer looked."""
+        if screen.longest_freeze_ms is not None:
+            self._freeze.observe(screen.longest_freeze_ms / 1000)
+        if screen.inp_ms is not None:
+            self._inp.observe(screen.inp_ms / 1000)
+
+    def text(self) -> bytes:
+        """All of it in Prometheus' text format, of the content type `CONTENT_TYPE`."""
+        queue_depth, memory_bytes = self._gauges()
+        self._queue.set(queue_depth)
+        self._memory.set(memory_bytes)
+        return generate_latest(self._registry)
+
+    def _bounded(self, backend: str, model: str) -> tuple[str, str]:
+        named = (backend, model)
+        with self._lock:
+            if named in self._models or len(self._models) < MOST_MODELS:
+                self._models.add(named)
+                return named
+        return backend, OTHER

@@ -1,0 +1,255 @@
+"""What a report says is what counting by hand says, on both databases."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from llm import metrics_report
+from llm.answer_figures import AnswerFigures
+from llm.database import Database
+from llm.metrics_log import ProcessSample, _Seen, _write
+from llm.metrics_report import COLUMNS, csv_file, report
+from llm.screen_figures import ScreenFigures
+
+NOW_S = 1_764_460_800.0  # midnight, UTC
+HOUR_S = 3600.0
+SECRET_ID = "turn-of-somebody"
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    made = Database(database_url)
+    yield made
+    made.close()
+
+
+def fill(database: Database, items: Sequence[Any]) -> None:
+    with database.writing() as connection:
+        _write(connection, items)
+
+
+def answer(number: int, ago_s: float, **given: Any) -> AnswerFigures:
+    told = AnswerFigures(
+        f"{SECRET_ID}-{number}", NOW_S - ago_s, "vllm", "m", ttft_s=0.5, tpot_ms=20.0
+    )
+    return replace(told, **given)
+
+
+def many(count: int, seed: int = 1) -> list[tuple[AnswerFigures, ScreenFigures | None]]:
+    dice = random.Random(seed)
+    told = []
+    for number in range(count):
+        finish, error = dice.choice(
+            [("stop", ""), ("stop", ""), ("length", ""), ("abort", ""), ("error", "StalledError")]
+        )
+        figures = answer(
+            number,
+            dice.uniform(0, 30 * 86_400),
+            backend=dice.choice(["local", "vllm"]),
+            model=dice.choice(["a", "b"]),
+            finish=finish,
+            error=error,
+            cached=dice.choice(["", "", "", "exact", "similar"]),
+            ttft_s=dice.choice([None, dice.expovariate(2)]),
+            tpot_ms=dice.choice([None, dice.uniform(5, 90)]),
+            itl_p50_ms=dice.uniform(5, 90),
+            itl_p95_ms=dice.uniform(50, 900),
+        )
+        screen = ScreenFigures(dice.uniform(16, 900), dice.uniform(8, 400))
+        told.append((figures, screen if dice.random() < 0.7 else None))
+    return told
+
+
+def items(told: Sequence[tuple[AnswerFigures, ScreenFigures | None]]) -> list[Any]:
+    seen = [_Seen(each.turn_id, each.ended_s, screen) for each, screen in told if screen]
+    return [*(each for each, _ in told), *seen]
+
+
+def by_hand(values: Sequence[float | None], share: float) -> float | None:
+    known = sorted(value for value in values if value is not None)
+    return next((v for v in known if sum(k <= v for k in known) >= share * len(known) - 1e-9), None)
+
+
+def test_a_report_is_what_counting_by_hand_gives(database: Database) -> None:
+    told = many(400)
+    fill(database, items(told))
+    for period in metrics_report.PERIODS:
+        for backend, model in (
+            ("", ""),
+            ("vllm", ""),
+            ("", "b"),
+            ("local", "a"),
+            ("local", "none"),
+        ):
+            check(database, told, period, backend, model)
+
+
+def check(
+    database: Database,
+    told: Sequence[tuple[AnswerFigures, ScreenFigures | None]],
+    period: metrics_report.Period,
+    backend: str,
+    model: str,
+) -> None:
+    back_s = metrics_report.PERIODS[period] or math.inf
+    chosen = [
+        (each, screen)
+        for each, screen in told
+        if each.ended_s >= NOW_S - back_s
+        and backend in ("", each.backend)
+        and model in ("", each.model)
+    ]
+    said = report(database, period, backend=backend, model=model, now_s=NOW_S)
+    finishes = Counter(each.finish for each, _ in chosen)
+    assert said.answers == len(chosen)
+    assert (said.stopped, said.failed) == (finishes["abort"], finishes["error"])
+    cached = Counter(each.cached for each, _ in chosen)
+    assert (said.exact, said.similar) == (cached["exact"], cached["similar"])
+    assert said.errors == ({"StalledError": finishes["error"]} if finishes["error"] else {})
+    assert said.every == 1
+    given = [each for each, _ in chosen if not each.cached]
+    for name in ("ttft_s", "tpot_ms", "itl_p50_ms", "itl_p95_ms"):
+        values = [getattr(each, name) for each in given]
+        assert said.times[name].count == sum(value is not None for value in values)
+        assert said.times[name].values == tuple(by_hand(values, s) for s in (0.5, 0.95, 0.99))
+    for name in ("longest_freeze_ms", "inp_ms"):
+        values = [getattr(screen, name) for _, screen in chosen if screen]
+        assert said.times[name].values == tuple(by_hand(values, s) for s in (0.5, 0.75, 0.95))
+    counts = Counter((each.backend, each.model) for each, _ in chosen)
+    assert {(each.backend, each.model): each.answers for each in said.models} == dict(counts)
+    for each in said.models:
+        own = [one for one in given if (one.backend, one.model) == (each.backend, each.model)]
+        assert each.ttft_s.values[1] == by_hand([one.ttft_s for one in own], 0.95)
+    assert sum(bucket.answers for bucket in said.buckets) == len(chosen)
+    assert sum(bucket.failed for bucket in said.buckets) == finishes["error"]
+    for bucket in said.buckets:
+        within = [
+            (each, screen)
+            for each, screen in chosen
+            if bucket.from_s <= each.ended_s < bucket.from_s + said.width_s
+        ]
+        assert bucket.answers == len(within)
+        ttfts = [each.ttft_s for each, _ in within if not each.cached]
+        assert (bucket.ttft_p50_s, bucket.ttft_p95_s) == (by_hand(ttfts, 0.5), by_hand(ttfts, 0.95))
+        freezes = [screen.longest_freeze_ms for _, screen in within if screen]
+        assert bucket.freeze_p75_ms == by_hand(freezes, 0.75)
+
+
+def test_nothing_kept_is_a_report_of_nothing(database: Database) -> None:
+    said = report(database, "all", now_s=NOW_S)
+    assert (said.answers, said.models, said.buckets, said.process) == (0, (), (), None)
+    assert said.times["ttft_s"].values == (None, None, None)
+    assert said.tokens_per_s is None
+    assert said.share(0) == 0
+
+
+def test_what_only_the_screen_has_told_of_is_no_answer_yet(database: Database) -> None:
+    fill(database, [_Seen("early", NOW_S, ScreenFigures(100.0))])
+    said = report(database, "all", now_s=NOW_S)
+    assert said.answers == 0
+    assert said.times["longest_freeze_ms"].count == 0
+    assert said.names == ()
+
+
+def test_the_names_to_choose_from_dont_depend_on_the_choice(database: Database) -> None:
+    fill(database, [answer(1, 60), answer(2, 60, backend="local", model="other")])
+    said = report(database, "hour", backend="local", now_s=NOW_S)
+    assert said.names == (("local", "other"), ("vllm", "m"))
+    assert said.answers == 1
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "width_s"),
+    [((0, 60), 300), ((0, 6 * HOUR_S + 1), HOUR_S), ((0, 40 * 86_400.0), 86_400)],
+)
+def test_stretches_of_time_are_neither_few_nor_many(
+    database: Database, ages_s: Sequence[float], width_s: float
+) -> None:
+    fill(database, [answer(number, ago_s) for number, ago_s in enumerate(ages_s)])
+    assert report(database, "all", now_s=NOW_S).width_s == width_s
+
+
+@pytest.mark.parametrize(("period", "least"), [("hour", 12), ("day", 24), ("all", 12)])
+def test_a_course_has_no_holes_and_isnt_one_bar_alone(
+    database: Database, period: metrics_report.Period, least: int
+) -> None:
+    fill(database, [answer(1, 100)])
+    said = report(database, period, now_s=NOW_S)
+    assert least <= len(said.buckets) <= least + 1
+    begins = [bucket.from_s for bucket in said.buckets]
+    assert begins == [begins[0] + said.width_s * at for at in range(len(begins))]
+    assert [bucket.answers for bucket in said.buckets if bucket.answers] == [1]
+    empty = said.buckets[0]
+    assert (empty.answers, empty.ttft_p50_s, empty.freeze_p75_ms) == (0, None, None)
+
+
+def test_days_begin_where_the_reader_is(database: Database) -> None:
+    fill(database, [answer(1, 30 * 86_400.0), answer(2, 7 * HOUR_S), answer(3, 9 * HOUR_S)])
+    here = report(database, "all", now_s=NOW_S)
+    assert [bucket.answers for bucket in here.buckets if bucket.answers] == [1, 2]
+    shanghai = report(database, "all", offset_s=8 * HOUR_S, now_s=NOW_S)
+    assert [bucket.answers for bucket in shanghai.buckets if bucket.answers] == [1, 1, 1]
+    assert shanghai.buckets[-1].from_s == NOW_S - 8 * HOUR_S
+
+
+def test_of_very_many_percentiles_are_of_every_nth_and_counts_of_all(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics_report, "MOST_SAMPLED", 100)
+    fill(database, [answer(n, 60, ttft_s=float(n)) for n in range(1, 1001)])
+    said = report(database, "hour", now_s=NOW_S)
+    assert (said.answers, said.every) == (1000, 10)
+    assert said.times["ttft_s"].count == 100
+    p50_s, p95_s, _ = said.times["ttft_s"].values
+    assert p50_s == pytest.approx(500, abs=10)
+    assert p95_s == pytest.approx(950, abs=10)
+    assert sum(bucket.answers for bucket in said.buckets) == 1000
+
+
+def test_samples_of_the_process_are_told(database: Database) -> None:
+    samples = [ProcessSample(NOW_S - n, n, 1000 * n) for n in range(100)]
+    fill(database, [*samples, ProcessSample(NOW_S - 2 * HOUR_S, 10_000, 10**12)])
+    told = report(database, "hour", now_s=NOW_S).process
+    assert told is not None
+    assert (told.queue_p95, told.queue_most) == (94, 99)
+    assert (told.memory_bytes, told.memory_most_bytes) == (0, 99_000)
+
+
+def read(file: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(file.decode("utf-8"), newline="")))
+
+
+def test_the_file_has_an_answer_a_line_and_no_ids(database: Database) -> None:
+    told = many(30)
+    fill(database, items(told))
+    file = csv_file(database, "all", now_s=NOW_S)
+    lines = read(file)
+    assert tuple(lines[0]) == COLUMNS
+    assert len(lines) == 30
+    assert SECRET_ID.encode() not in file
+    ordered = sorted(told, key=lambda each: each[0].ended_s)
+    for line, (figures, screen) in zip(lines, ordered, strict=True):
+        assert line["model"] == figures.model
+        assert line["ttft_s"] == ("" if figures.ttft_s is None else f"{figures.ttft_s:.6g}")
+        assert line["inp_ms"] == (f"{screen.inp_ms:.6g}" if screen else "")
+    assert [line["ended"] for line in lines] == sorted(line["ended"] for line in lines)
+    chosen = [each for each, _ in told if each.model == "a" and each.backend == "local"]
+    part = read(csv_file(database, "all", backend="local", model="a", now_s=NOW_S))
+    assert len(part) == len(chosen)
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@a", '"quoted", and\nmore', "模型"])
+def test_a_name_in_the_file_is_a_name(database: Database, name: str) -> None:
+    fill(database, [answer(1, 60, model=name)])
+    (line,) = read(csv_file(database, "all", now_s=NOW_S))
+    assert line["model"].removeprefix("'") == name
+    assert not line["model"].startswith(("=", "+", "-", "@"))
