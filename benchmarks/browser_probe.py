@@ -35,10 +35,10 @@ PROBE_JS = """
 (() => {
   const P = window.__probe = {
     bytes: 0, messages: 0, tasks: [], frames: 0, longFrames: 0, drawn: 0, longestFrame: 0,
-    watches: {}, seen: {}, inputAt: null,
+    waits: [], watches: {}, seen: {}, inputAt: null,
     reset() {
       Object.assign(P, {bytes: 0, messages: 0, tasks: [], frames: 0, longFrames: 0, drawn: 0,
-                        longestFrame: 0, inputAt: null});
+                        longestFrame: 0, waits: [], inputAt: null});
       longTasks.takeRecords();
     },
     // Note when `text` is first on the screen, in what is put there from now on.
@@ -61,7 +61,7 @@ PROBE_JS = """
       longTasks.takeRecords().forEach(noteTask);
       return {bytes: P.bytes, messages: P.messages, tasks: P.tasks, frames: P.frames,
               longFrames: P.longFrames, longestFrame: P.longestFrame, drawn: P.drawn,
-              seen: P.seen, inputAt: P.inputAt};
+              waits: P.waits, seen: P.seen, inputAt: P.inputAt};
     },
   };
 
@@ -106,7 +106,7 @@ PROBE_JS = """
     const gap = now - last;
     last = now;
     P.frames += 1;
-    if (gap > LONG_FRAME_MS) P.longFrames += 1;
+    if (gap > LONG_FRAME_MS) { P.longFrames += 1; P.waits.push([Date.now(), gap]); }
     if (gap > P.longestFrame) P.longestFrame = gap;
     if (changed) { P.drawn += 1; changed = false; }
     // This callback runs before its frame is painted; the next task runs after.
@@ -135,6 +135,7 @@ class Counters:
         frames: animation frames.
         long_frames: those that came over 50 ms after the one before.
         longest_frame_ms: the longest such wait.
+        waits: when each such wait was over, in seconds of the wall clock, and its milliseconds.
         drawn: frames before which the page's content had changed.
         seen: when each watched text was on the screen, in seconds of the wall clock.
         input_at: the last key or pointer press, likewise.
@@ -146,6 +147,7 @@ class Counters:
     frames: int
     long_frames: int
     longest_frame_ms: float
+    waits: tuple[tuple[float, float], ...]
     drawn: int
     seen: dict[str, float]
     input_at: float | None
@@ -197,6 +199,7 @@ class Probe:
             frames=raw["frames"],
             long_frames=raw["longFrames"],
             longest_frame_ms=raw["longestFrame"],
+            waits=tuple((at / 1000, gap_ms) for at, gap_ms in raw["waits"]),
             drawn=raw["drawn"],
             seen={name: at / 1000 for name, at in raw["seen"].items()},
             input_at=raw["inputAt"] / 1000 if raw["inputAt"] else None,
