@@ -35,11 +35,15 @@ PROBE_JS = """
 (() => {
   const P = window.__probe = {
     bytes: 0, messages: 0, tasks: [], frames: 0, longFrames: 0, drawn: 0, longestFrame: 0,
-    waits: [], watches: {}, seen: {}, inputAt: null,
+    waits: [], watches: {}, seen: {}, inputAt: null, everyFrame: true,
     reset() {
       Object.assign(P, {bytes: 0, messages: 0, tasks: [], frames: 0, longFrames: 0, drawn: 0,
                         longestFrame: 0, waits: [], inputAt: null});
       longTasks.takeRecords();
+    },
+    lookAtEveryFrame(on) {
+      P.everyFrame = on;
+      if (on) { last = performance.now(); askForFrame(); }
     },
     // Note when `text` is first on the screen, in what is put there from now on.
     watch(name, text) { delete P.seen[name]; P.watches[name] = text; },
@@ -93,6 +97,7 @@ PROBE_JS = """
   };
   new MutationObserver((records) => {
     changed = true;
+    askForFrame();
     let watching = false;
     for (const _ in P.watches) { watching = true; break; }
     if (!watching) return;
@@ -101,13 +106,18 @@ PROBE_JS = """
       else r.addedNodes.forEach((node) => look(node.textContent));
   }).observe(document, {subtree: true, childList: true, characterData: true});
 
-  let last = performance.now();
+  // Asking for frames makes the page produce sixty a second, which on a slow processor is most of
+  // its work: so it can be left, and then only frames with something new are looked at.
+  let last = performance.now(), asked = false;
   const frame = (now) => {
+    asked = false;
     const gap = now - last;
     last = now;
     P.frames += 1;
-    if (gap > LONG_FRAME_MS) { P.longFrames += 1; P.waits.push([Date.now(), gap]); }
-    if (gap > P.longestFrame) P.longestFrame = gap;
+    if (P.everyFrame) {
+      if (gap > LONG_FRAME_MS) { P.longFrames += 1; P.waits.push([Date.now(), gap]); }
+      if (gap > P.longestFrame) P.longestFrame = gap;
+    }
     if (changed) { P.drawn += 1; changed = false; }
     // This callback runs before its frame is painted; the next task runs after.
     if (found.length) {
@@ -117,9 +127,14 @@ PROBE_JS = """
       channel.port1.onmessage = () => names.forEach((name) => { P.seen[name] = Date.now(); });
       channel.port2.postMessage(null);
     }
+    if (P.everyFrame) askForFrame();
+  };
+  const askForFrame = () => {
+    if (asked) return;
+    asked = true;
     requestAnimationFrame(frame);
   };
-  requestAnimationFrame(frame);
+  askForFrame();
 })();
 """.replace("LONG_FRAME_MS", str(LONG_FRAME_MS))
 
@@ -159,10 +174,30 @@ class Probe:
     def __init__(self, page: Page, cdp: CDPSession) -> None:
         self.page = page
         self._cdp = cdp
+        self._cpu_cdp: CDPSession | None = None
 
     def throttle(self, factor: float) -> None:
         """Make the page's processor `factor` times slower."""
         self._cdp.send("Emulation.setCPUThrottlingRate", {"rate": factor})
+
+    def slow_line(self, latency_s: float, bytes_a_second: float) -> None:
+        """Slow the page's line down, web sockets included."""
+        conditions = {
+            "offline": False,
+            "latency": latency_s * 1000,
+            "downloadThroughput": bytes_a_second,
+            "uploadThroughput": bytes_a_second,
+        }
+        self._cdp.send("Network.enable")
+        self._cdp.send("Network.emulateNetworkConditions", conditions)
+
+    def look_at_every_frame(self, on: bool) -> None:
+        """Whether to measure the time between frames, which makes the page produce sixty a second.
+
+        On a slowed down processor that is half of it: what is said of the main thread's load must
+        be measured without.
+        """
+        self.page.evaluate("(on) => __probe.lookAtEveryFrame(on)", on)
 
     def reset(self) -> None:
         """Count from here."""
@@ -207,8 +242,19 @@ class Probe:
 
     def main_thread_s(self) -> float:
         """Seconds the page's main thread has been busy since it was opened (CDP TaskDuration)."""
-        metrics = self._cdp.send("Performance.getMetrics")["metrics"]
-        return float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
+        return _task_s(self._cdp)
+
+    def main_thread_cpu_s(self) -> float:
+        """The same in processor time, since the first call: others' load isn't in it."""
+        if self._cpu_cdp is None:
+            self._cpu_cdp = self.page.context.new_cdp_session(self.page)
+            self._cpu_cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
+        return _task_s(self._cpu_cdp)
+
+
+def _task_s(cdp: CDPSession) -> float:
+    metrics = cdp.send("Performance.getMetrics")["metrics"]
+    return float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
 
 
 @contextmanager
@@ -230,12 +276,12 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def open_page(browser: Browser, url: str) -> Iterator[Probe]:
-    """A fresh, observed tab on `url`."""
+def open_page(browser: Browser, url: str, script: str = "") -> Iterator[Probe]:
+    """A fresh, observed tab on `url`; `script` runs before the page's own."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, locale="en-US")
     try:
         page = context.new_page()
-        page.add_init_script(PROBE_JS)
+        page.add_init_script(PROBE_JS + script)
         cdp = context.new_cdp_session(page)
         cdp.send("Performance.enable")
         page.goto(url)

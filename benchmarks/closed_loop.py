@@ -6,12 +6,15 @@ An answer streams while a person clicks and types (interactions.py), on a browse
 slowed down. For each page, on a fresh server and a fresh tab, after a warm-up at that speed:
 
 - **complete**: as in stream.py, and so are **behind**, **to the browser** and **server CPU**.
-- **longest freeze**: the longest time between two animation frames, from the question to a second
-  after the end mark; then where it was: up to the answer's first text, while it streamed, or with
-  and after its end mark.
+- **longest freeze**: the longest time between two animation frames, or main-thread task, from the
+  question to a second after the end mark; then where the longest such time was: up to the answer's
+  first text, while it streamed, or with and after its end mark.
 - **keys** and **clicks**: INP, what three of four took until their effect was painted.
-- **busy**: main-thread tasks of all lengths (CDP TaskDuration) over the time from the question to a
-  second after the end mark. A slowed down CPU stands still in between, which counts.
+- **busy**: the processor time of main-thread tasks of all lengths (CDP TaskDuration by the thread's
+  own clock, in which the slowing counts) over the clock's time, in the third quarter of the stream.
+  There no animation frames are asked for: sixty a second of nothing new would keep a slow processor
+  half busy, and that would be the measuring's. **By the clock** counts as well what other processes
+  took of the same cores meanwhile.
 - **times the answer**: bytes to the browser over the answer's own, in UTF-8.
 """
 
@@ -27,7 +30,7 @@ from pathlib import Path
 from playwright.sync_api import Browser
 
 from benchmarks import answers
-from benchmarks.browser_probe import Counters, chromium
+from benchmarks.browser_probe import Counters, Probe, chromium
 from benchmarks.chat_page import SCRIPTS, open_chat
 from benchmarks.interactions import Person, p75
 from benchmarks.long_answer import long_answer, long_end_mark, long_question
@@ -95,6 +98,7 @@ class LoopFigures:
     clicks: int
     clicks_p75_ms: float | None
     busy_share: float
+    busy_clock_share: float
     long_tasks: int
     longest_task_ms: float
     drawn_frames: int
@@ -120,13 +124,19 @@ def measure_loop(browser: Browser, page: str, asked: Asked, throttle: float) -> 
             person = Person(probe)
             probe.watch("begin", answers.BEGIN_MARK)
             probe.watch("end", asked.end)
-            cpu_s, busy_s = server.cpu_s(), probe.main_thread_s()
+            probe.main_thread_cpu_s()
+            cpu_s = server.cpu_s()
             probe.reset()
-            asked_at = chat.ask(asked.question)
-            ended_at = person.press_until_seen("end", due_s + GRACE_S)
+            chat.ask(asked.question)
+            ended_at = person.press_until_seen("end", due_s / 2)
+            probe.look_at_every_frame(False)
+            began_at, busy_s, busy_clock_s = _busy(probe)
+            ended_at = ended_at or person.press_until_seen("end", due_s / 4)
+            now, busy_then_s, busy_clock_then_s = _busy(probe)
+            probe.look_at_every_frame(True)
+            ended_at = ended_at or person.press_until_seen("end", due_s / 4 + GRACE_S)
             probe.page.wait_for_timeout(AFTER_END_S * 1000)
             counted, felt = probe.read(), person.felt()
-            busy_share = (probe.main_thread_s() - busy_s) / (time.time() - asked_at)
             cpu_s = server.cpu_s() - cpu_s
             probe.throttle(1)
             missing = answers.missing_blocks(asked.text, chat.shown())
@@ -139,7 +149,7 @@ def measure_loop(browser: Browser, page: str, asked: Asked, throttle: float) -> 
         throttle=throttle,
         complete=ended_at is not None and not missing,
         behind_s=ended_at - due_at if ended_at and due_at else None,
-        freeze_ms=counted.longest_frame_ms,
+        freeze_ms=max(counted.longest_frame_ms, *counted.tasks_ms, 0.0),
         freeze_before_ms=before_ms,
         freeze_within_ms=within_ms,
         freeze_after_ms=after_ms,
@@ -147,7 +157,8 @@ def measure_loop(browser: Browser, page: str, asked: Asked, throttle: float) -> 
         keys_p75_ms=p75(felt.keys_ms),
         clicks=len(felt.clicks_ms),
         clicks_p75_ms=p75(felt.clicks_ms),
-        busy_share=busy_share,
+        busy_share=(busy_then_s - busy_s) / (now - began_at),
+        busy_clock_share=(busy_clock_then_s - busy_clock_s) / (now - began_at),
         long_tasks=len(counted.tasks_ms),
         longest_task_ms=max(counted.tasks_ms, default=0.0),
         drawn_frames=counted.drawn,
@@ -158,6 +169,11 @@ def measure_loop(browser: Browser, page: str, asked: Asked, throttle: float) -> 
     )
 
 
+def _busy(probe: Probe) -> tuple[float, float, float]:
+    """Now, and how long the main thread has worked: in processor time, and by the clock."""
+    return time.time(), probe.main_thread_cpu_s(), probe.main_thread_s()
+
+
 def _freezes(counted: Counters, ended_at: float | None) -> tuple[float, float, float]:
     """The longest wait up to the first text, then up to the end mark, and from there on."""
     begun_at = counted.seen.get("begin", float("inf"))
@@ -166,9 +182,9 @@ def _freezes(counted: Counters, ended_at: float | None) -> tuple[float, float, f
     for over_at, wait_ms in counted.waits:
         # Seen is what a frame has painted: the wait before it was over just before.
         began_at = over_at - wait_ms / 1000
-        parts[0 if over_at <= begun_at else 1 if began_at < ended and over_at < ended else 2].append(
-            wait_ms
-        )
+        parts[
+            0 if over_at <= begun_at else 1 if began_at < ended and over_at < ended else 2
+        ].append(wait_ms)
     before, within, after = (max(part, default=0.0) for part in parts)
     return before, within, after
 
@@ -200,6 +216,7 @@ def loop_section(figures: Sequence[LoopFigures]) -> Section:
             of("clicks, INP p75", lambda f: f.clicks_p75_ms, milliseconds, INP if slow else None),
             of("keys and clicks", lambda f: f.keys + f.clicks, "{:.0f}".format),
             of("busy", lambda f: 100 * f.busy_share, "{:.0f} %".format, BUSY if slow else None),
+            of("busy by the clock", lambda f: 100 * f.busy_clock_share, "{:.0f} %".format),
             of("behind at the end", lambda f: f.behind_s, "{:.2f} s".format, BEHIND),
             of(
                 "times the answer",
@@ -232,7 +249,9 @@ def main() -> None:
     with chromium() as browser:
         for throttle in map(float, chosen.throttle.split(",")):
             pages = chosen.pages.split(",")
-            print(render([loop_section([measure_loop(browser, p, asked, throttle) for p in pages])]))
+            print(
+                render([loop_section([measure_loop(browser, p, asked, throttle) for p in pages])])
+            )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ press until the next frame was painted, of each event that belongs to an interac
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -67,7 +68,8 @@ class Person:
 
     def press_until_seen(self, name: str, timeout_s: float) -> float | None:
         """Go on until the watched text was on the screen; when it was, or None."""
-        for _ in range(math.ceil(timeout_s * 1000 / EVERY_MS)):
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
             self.press()
             if seen_at := self._probe.wait_seen(name, 0):
                 return seen_at

@@ -13,13 +13,16 @@ from collections.abc import Callable
 
 from benchmarks.answers import BEGIN_MARK, BLOCK_MARK
 
-_WORDS = (
+_SOME = (
     "queue tenant scheduler deadline budget slice worker batch token window cache lease clock "
     "shard replica quorum ledger index cursor buffer page frame latency jitter backlog retry "
     "waits drains fills spends yields claims settles grows shrinks moves reads writes keeps drops "
     "slowly at once in turn for now before the next while the rest with no loss under load again"
-).split()
-_HAN = "队列租户调度截止预算切片工作批次令牌窗口缓存租约时钟分片副本账本索引游标缓冲页面延迟重试等待"
+)
+_WORDS = _SOME.split()
+_HAN = (
+    "队列租户调度截止预算切片工作批次令牌窗口缓存租约时钟分片副本账本索引游标缓冲页面延迟重试等待"
+)
 
 END_WORD = "END-OF-LONG-ANSWER"
 
@@ -89,10 +92,13 @@ def _steps(chance: random.Random, number: int) -> str:
 
 
 def _nested(chance: random.Random, number: int) -> str:
-    return "\n".join(
-        f"- {_words(chance, 6)}\n  - {_words(chance, 5)}\n  - `{_words(chance, 1)}`"
-        for _ in range(3)
-    ) + f" §{number}§"
+    return (
+        "\n".join(
+            f"- {_words(chance, 6)}\n  - {_words(chance, 5)}\n  - `{_words(chance, 1)}`"
+            for _ in range(3)
+        )
+        + f" §{number}§"
+    )
 
 
 def _code(chance: random.Random, number: int) -> str:
@@ -120,9 +126,7 @@ def _quotation(chance: random.Random, number: int) -> str:
 
 
 def _formula(chance: random.Random, number: int) -> str:
-    return (
-        f"Here $W = \\frac{{\\rho}}{{\\mu (1 - {chance.random():.2f})}}$ {_words(chance, 8)} §{number}§"
-    )
+    return f"Here $W = \\frac{{\\rho}}{{\\mu (1 - {chance.random():.2f})}}$ {_words(chance, 8)} §{number}§"
 
 
 _BLOCKS: tuple[Callable[[random.Random, int], str], ...] = (
