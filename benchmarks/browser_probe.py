@@ -35,7 +35,7 @@ PROBE_JS = """
 (() => {
   const P = window.__probe = {
     bytes: 0, messages: 0, tasks: [], frames: 0, longFrames: 0, drawn: 0, longestFrame: 0,
-    waits: [], watches: {}, seen: {}, inputAt: null, everyFrame: true,
+    waits: [], watches: {}, seen: {}, inputAt: null, everyFrame: true, closed: 0,
     reset() {
       Object.assign(P, {bytes: 0, messages: 0, tasks: [], frames: 0, longFrames: 0, drawn: 0,
                         longestFrame: 0, waits: [], inputAt: null});
@@ -77,6 +77,7 @@ PROBE_JS = """
   window.WebSocket = class extends Native {
     constructor(...args) {
       super(...args);
+      this.addEventListener('close', () => { P.closed += 1; });
       this.addEventListener('message', (event) => {
         const d = event.data;
         P.messages += 1;
@@ -190,6 +191,10 @@ class Probe:
         }
         self._cdp.send("Network.enable")
         self._cdp.send("Network.emulateNetworkConditions", conditions)
+
+    def sockets_closed(self) -> int:
+        """How many web sockets were closed since the page was opened."""
+        return int(self.page.evaluate("__probe.closed"))
 
     def look_at_every_frame(self, on: bool) -> None:
         """Whether to measure the time between frames, which makes the page produce sixty a second.
