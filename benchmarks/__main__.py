@@ -1,12 +1,13 @@
 """Every benchmark, one table, one JSON file.
 
-    python -m benchmarks                  # about 40 minutes, on a machine that does nothing else
+    python -m benchmarks                  # about 90 minutes, on a machine that does nothing else
     python -m benchmarks --only stream    # or click, memory, history, store, cache, many, local,
-                                          # cpu, vllm, people, batching; repeatable
+                                          # cpu, vllm, people, batching, loop; repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, store.py,
-many.py, answer_cache.py, local_engine.py, cpu.py, vllm_engine.py, people.py, batching.py. What needs a GPU is a
+many.py, answer_cache.py, local_engine.py, cpu.py, vllm_engine.py, people.py, batching.py; those of
+`loop` in closed_loop.py, frame_growth.py, tabs.py, slow_line.py, measuring.py. What needs a GPU is a
 command of its own, gpu.py; so is what the answer cache takes for the same question, cache/.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
@@ -35,16 +36,21 @@ from benchmarks.answer_cache import cache_section, measure_cache
 from benchmarks.batching import batching_section, measure_batching
 from benchmarks.browser_probe import chromium
 from benchmarks.chat_page import APP, SCRIPTS
+from benchmarks.closed_loop import by_chars, by_tokens, loop_section, measure_loop
 from benchmarks.cpu import cpu_section, measure_cpu
+from benchmarks.frame_growth import growth_section, measure_growth
 from benchmarks.history import measure_history
 from benchmarks.local_engine import local_section, measure_local
 from benchmarks.many import many_section, measure_many
+from benchmarks.measuring import measure_measuring, measuring_section
 from benchmarks.memory import measure_memory
 from benchmarks.people import COUNTS, measure_people, people_section
 from benchmarks.ratios import render_ratios
+from benchmarks.slow_line import measure_slow_line, slow_line_section
 from benchmarks.store import measure_store, store_section
 from benchmarks.stream import click_section, measure_click, measure_stream, stream_section
 from benchmarks.table import Goal, Section, render, row, spread
+from benchmarks.tabs import measure_tabs, tabs_section
 from benchmarks.vllm_engine import measure_vllm, vllm_section
 
 RESULTS = Path(__file__).parent / "results"
@@ -70,6 +76,11 @@ class Sizes:
     batching_rounds: int = 8
     vllm_tokens: int = 128
     vllm_rounds: int = 12
+    loop: tuple[int, float] = (60_000, 400)
+    loop_throttles: tuple[float, ...] = (1, 4, 8)
+    loop_rounds: int = 3
+    tabs: tuple[tuple[int, ...], int, float] = ((5, 10, 20), 900, 30)
+    measuring: tuple[int, int] = (6, 32)
 
 
 QUICK = Sizes(
@@ -89,6 +100,11 @@ QUICK = Sizes(
     batching_rounds=1,
     vllm_tokens=8,
     vllm_rounds=1,
+    loop=(8_000, 1_000),
+    loop_throttles=(2,),
+    loop_rounds=1,
+    tabs=((2,), 600, 150),
+    measuring=(1, 12),
 )
 
 Result = tuple[list[Section], list[Any]]
@@ -177,6 +193,28 @@ def run_cache(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     return [cache_section(figures)], [figures]
 
 
+def run_loop(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    sections: list[Section] = []
+    raw: list[Any] = []
+    long = by_chars(*sizes.loop)
+    for asked in (long, by_tokens(*sizes.fast), by_tokens(*sizes.slow)):
+        for throttle in sizes.loop_throttles:
+            figures = [measure_loop(browser, page, asked, throttle) for page in pages]
+            sections.append(loop_section(figures))
+            raw += figures
+    growth = measure_growth(browser, long, sizes.loop_rounds)
+    slow_line = measure_slow_line(browser, long)
+    counts, tokens, rate = sizes.tabs
+    tabs = [measure_tabs(browser, count, tokens, rate) for count in counts]
+    rounds, pieces = sizes.measuring
+    measuring = [
+        measure_measuring(browser, rounds, throttle, pieces) for throttle in sizes.loop_throttles
+    ]
+    sections += [growth_section(growth), *map(tabs_section, tabs), slow_line_section(slow_line)]
+    sections += map(measuring_section, measuring)
+    return sections, [*raw, growth, *tabs, slow_line, *measuring]
+
+
 RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "stream": run_stream,
     "click": run_click,
@@ -190,6 +228,7 @@ RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "people": run_people,
     "batching": run_batching,
     "vllm": run_vllm,
+    "loop": run_loop,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 
@@ -173,8 +173,13 @@ def short_mark(number: int) -> str:
 
 def write_scripts(folder: Path, tokens: int, tokens_per_s: float) -> Path:
     """A scripts file with `answer(tokens)` at that rate, the warm-up and the one-line answers."""
+    return write_answers(folder, {question(tokens): answer(tokens)}, tokens_per_s)
+
+
+def write_answers(folder: Path, told: Mapping[str, str], tokens_per_s: float) -> Path:
+    """A scripts file with an answer by its question, all at that rate, and the short ones."""
     rules = [
-        {"when": question(tokens), "text": answer(tokens), "tokens_per_s": tokens_per_s},
+        *({"when": q, "text": text, "tokens_per_s": tokens_per_s} for q, text in told.items()),
         {"when": WARM_UP_QUESTION, "text": _WARM_UP, "tokens_per_s": 200},
         {"when": "one line", "text": "This is the answer to \\<{question}>."},
     ]

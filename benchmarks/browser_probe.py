@@ -35,11 +35,15 @@ PROBE_JS = """
 (() => {
   const P = window.__probe = {
     bytes: 0, messages: 0, tasks: [], frames: 0, longFrames: 0, drawn: 0, longestFrame: 0,
-    watches: {}, seen: {}, inputAt: null,
+    waits: [], watches: {}, seen: {}, inputAt: null, everyFrame: true, closed: 0,
     reset() {
       Object.assign(P, {bytes: 0, messages: 0, tasks: [], frames: 0, longFrames: 0, drawn: 0,
-                        longestFrame: 0, inputAt: null});
+                        longestFrame: 0, waits: [], inputAt: null});
       longTasks.takeRecords();
+    },
+    lookAtEveryFrame(on) {
+      P.everyFrame = on;
+      if (on) { last = performance.now(); askForFrame(); }
     },
     // Note when `text` is first on the screen, in what is put there from now on.
     watch(name, text) { delete P.seen[name]; P.watches[name] = text; },
@@ -61,7 +65,7 @@ PROBE_JS = """
       longTasks.takeRecords().forEach(noteTask);
       return {bytes: P.bytes, messages: P.messages, tasks: P.tasks, frames: P.frames,
               longFrames: P.longFrames, longestFrame: P.longestFrame, drawn: P.drawn,
-              seen: P.seen, inputAt: P.inputAt};
+              waits: P.waits, seen: P.seen, inputAt: P.inputAt};
     },
   };
 
@@ -73,6 +77,7 @@ PROBE_JS = """
   window.WebSocket = class extends Native {
     constructor(...args) {
       super(...args);
+      this.addEventListener('close', () => { P.closed += 1; });
       this.addEventListener('message', (event) => {
         const d = event.data;
         P.messages += 1;
@@ -93,6 +98,7 @@ PROBE_JS = """
   };
   new MutationObserver((records) => {
     changed = true;
+    askForFrame();
     let watching = false;
     for (const _ in P.watches) { watching = true; break; }
     if (!watching) return;
@@ -101,13 +107,18 @@ PROBE_JS = """
       else r.addedNodes.forEach((node) => look(node.textContent));
   }).observe(document, {subtree: true, childList: true, characterData: true});
 
-  let last = performance.now();
+  // Asking for frames makes the page produce sixty a second, which on a slow processor is most of
+  // its work: so it can be left, and then only frames with something new are looked at.
+  let last = performance.now(), asked = false;
   const frame = (now) => {
+    asked = false;
     const gap = now - last;
     last = now;
     P.frames += 1;
-    if (gap > LONG_FRAME_MS) P.longFrames += 1;
-    if (gap > P.longestFrame) P.longestFrame = gap;
+    if (P.everyFrame) {
+      if (gap > LONG_FRAME_MS) { P.longFrames += 1; P.waits.push([Date.now(), gap]); }
+      if (gap > P.longestFrame) P.longestFrame = gap;
+    }
     if (changed) { P.drawn += 1; changed = false; }
     // This callback runs before its frame is painted; the next task runs after.
     if (found.length) {
@@ -117,9 +128,14 @@ PROBE_JS = """
       channel.port1.onmessage = () => names.forEach((name) => { P.seen[name] = Date.now(); });
       channel.port2.postMessage(null);
     }
+    if (P.everyFrame) askForFrame();
+  };
+  const askForFrame = () => {
+    if (asked) return;
+    asked = true;
     requestAnimationFrame(frame);
   };
-  requestAnimationFrame(frame);
+  askForFrame();
 })();
 """.replace("LONG_FRAME_MS", str(LONG_FRAME_MS))
 
@@ -135,6 +151,7 @@ class Counters:
         frames: animation frames.
         long_frames: those that came over 50 ms after the one before.
         longest_frame_ms: the longest such wait.
+        waits: when each such wait was over, in seconds of the wall clock, and its milliseconds.
         drawn: frames before which the page's content had changed.
         seen: when each watched text was on the screen, in seconds of the wall clock.
         input_at: the last key or pointer press, likewise.
@@ -146,6 +163,7 @@ class Counters:
     frames: int
     long_frames: int
     longest_frame_ms: float
+    waits: tuple[tuple[float, float], ...]
     drawn: int
     seen: dict[str, float]
     input_at: float | None
@@ -157,10 +175,34 @@ class Probe:
     def __init__(self, page: Page, cdp: CDPSession) -> None:
         self.page = page
         self._cdp = cdp
+        self._cpu_cdp: CDPSession | None = None
 
     def throttle(self, factor: float) -> None:
         """Make the page's processor `factor` times slower."""
         self._cdp.send("Emulation.setCPUThrottlingRate", {"rate": factor})
+
+    def slow_line(self, latency_s: float, bytes_a_second: float) -> None:
+        """Slow the page's line down, web sockets included."""
+        conditions = {
+            "offline": False,
+            "latency": latency_s * 1000,
+            "downloadThroughput": bytes_a_second,
+            "uploadThroughput": bytes_a_second,
+        }
+        self._cdp.send("Network.enable")
+        self._cdp.send("Network.emulateNetworkConditions", conditions)
+
+    def sockets_closed(self) -> int:
+        """How many web sockets were closed since the page was opened."""
+        return int(self.page.evaluate("__probe.closed"))
+
+    def look_at_every_frame(self, on: bool) -> None:
+        """Whether to measure the time between frames, which makes the page produce sixty a second.
+
+        On a slowed down processor that is half of it: what is said of the main thread's load must
+        be measured without.
+        """
+        self.page.evaluate("(on) => __probe.lookAtEveryFrame(on)", on)
 
     def reset(self) -> None:
         """Count from here."""
@@ -197,6 +239,7 @@ class Probe:
             frames=raw["frames"],
             long_frames=raw["longFrames"],
             longest_frame_ms=raw["longestFrame"],
+            waits=tuple((at / 1000, gap_ms) for at, gap_ms in raw["waits"]),
             drawn=raw["drawn"],
             seen={name: at / 1000 for name, at in raw["seen"].items()},
             input_at=raw["inputAt"] / 1000 if raw["inputAt"] else None,
@@ -204,8 +247,19 @@ class Probe:
 
     def main_thread_s(self) -> float:
         """Seconds the page's main thread has been busy since it was opened (CDP TaskDuration)."""
-        metrics = self._cdp.send("Performance.getMetrics")["metrics"]
-        return float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
+        return _task_s(self._cdp)
+
+    def main_thread_cpu_s(self) -> float:
+        """The same in processor time, since the first call: others' load isn't in it."""
+        if self._cpu_cdp is None:
+            self._cpu_cdp = self.page.context.new_cdp_session(self.page)
+            self._cpu_cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
+        return _task_s(self._cpu_cdp)
+
+
+def _task_s(cdp: CDPSession) -> float:
+    metrics = cdp.send("Performance.getMetrics")["metrics"]
+    return float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
 
 
 @contextmanager
@@ -227,12 +281,12 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def open_page(browser: Browser, url: str) -> Iterator[Probe]:
-    """A fresh, observed tab on `url`."""
+def open_page(browser: Browser, url: str, script: str = "") -> Iterator[Probe]:
+    """A fresh, observed tab on `url`; `script` runs before the page's own."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, locale="en-US")
     try:
         page = context.new_page()
-        page.add_init_script(PROBE_JS)
+        page.add_init_script(PROBE_JS + script)
         cdp = context.new_cdp_session(page)
         cdp.send("Performance.enable")
         page.goto(url)

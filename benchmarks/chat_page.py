@@ -165,9 +165,13 @@ def serve_chat(name: str, scripts_file: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def open_tab(browser: Browser, server: Server) -> Iterator[Chat]:
-    """A fresh tab on the server with a conversation of its own, and the warm-up done."""
-    with open_page(browser, server.url) as probe:
+def open_tab(browser: Browser, server: Server, script: str = "") -> Iterator[Chat]:
+    """A fresh tab on the server with a conversation of its own, and the warm-up done.
+
+    Args:
+        script: JavaScript that runs before the page's own.
+    """
+    with open_page(browser, server.url, script) as probe:
         chat = Chat(server, probe)
         field = probe.page.get_by_test_id("stChatInputTextArea")
         try:

@@ -24,8 +24,8 @@ class ScreenReport:
 
     Args:
         stamp: the newest stamped frame that has been painted; 0 for none.
-        busy_ms: how long animation frames were kept waiting, added up.
-        freeze_ms: the longest time between two animation frames.
+        busy_ms: how long the main thread was kept from anything else, added up.
+        freeze_ms: the longest time for which that held the page up.
         blocked_ms: what long animation frames kept from input, added up (`blockingDuration`).
         inp_ms: the slowest answer to a key or click, until it was painted; 0 for none.
         hidden: whether the tab is out of sight.

@@ -10,7 +10,7 @@ class ScreenFigures:
     """What a browser said of one answer; None where it said nothing.
 
     Args:
-        longest_freeze_ms: the longest time between two animation frames while it streamed, in sight.
+        longest_freeze_ms: the longest time for which the page was held up while it streamed, in sight.
         inp_ms: the slowest answer to a key or click meanwhile; None where there was none.
         blocked_ms: what long animation frames kept from input, all together.
         lag_ms: from the sending of its last frame to the word that it was painted.

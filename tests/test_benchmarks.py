@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.answers import BLOCK_MARK, missing_blocks
 from benchmarks.batching import BatchingFigures, batching_section
 from benchmarks.beside_bare import Run
+from benchmarks.interactions import UNTOLD_MS, filled, p75
 from benchmarks.local_engine import LocalFigures, local_section
+from benchmarks.long_answer import long_answer, long_end_mark
 from benchmarks.ratios import share
 from benchmarks.store import measure_store, store_section
 
@@ -78,6 +81,56 @@ def test_the_quick_people_benchmark_has_every_answer_whole(tmp_path: Path) -> No
     assert min(figures["first_text_s"]) > 0
     assert figures["cpu_share"] > 0
     assert 20 < figures["sent_kb"] < 600, "all of the text, and not once a token"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_quick_loop_benchmark_has_a_person_type_and_click(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "loop"]
+    command += ["--pages", "app", "--results", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=3 * LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for title in (
+        "somebody types and clicks: 8,000 characters at 1000 tok/s, browser CPU 2x slower",
+        "a frame as the answer grows: 8,000 characters",
+        "2 tabs at once, 600 tokens each",
+        "a line of 50 kB/s and 400 ms: 8,000 characters",
+        "what measuring costs, browser CPU 2x slower",
+    ):
+        assert title in done.stdout
+    (path,) = tmp_path.iterdir()
+    figures = json.loads(path.read_text(encoding="utf-8"))["figures"]["loop"]
+    *typed, growth, tabs, slow_line, measuring = figures
+    assert len(typed) == 3
+    assert all(answer["complete"] for answer in typed)
+    assert all(answer["keys_p75_ms"] > 0 for answer in typed)
+    assert all(answer["sent_bytes"] > answer["answer_bytes"] for answer in typed)
+    assert min(growth["first_ms"] + growth["last_ms"]) > 0
+    assert all(tab["complete"] for tab in tabs["tabs"])
+    assert slow_line["slow"]["complete"]
+    assert slow_line["slow"]["first_text_s"] > 0.8, "the line is there and back"
+    assert measuring["reports_per_s"] > 0
+    assert min(measuring["browser_with"] + measuring["browser_without"]) > 0
+
+
+@pytest.mark.parametrize("chars", [6_000, 60_000])
+def test_the_long_answer_is_exactly_as_long_and_marked_throughout(chars: int) -> None:
+    text = long_answer(chars)
+    assert len(text) == chars
+    assert missing_blocks(text, text) == []
+    assert len(BLOCK_MARK.findall(text)) > chars / 500
+    assert text.endswith(long_end_mark(chars))
+    assert text.count(long_end_mark(chars)) == 1
+    assert text == long_answer(chars)
+    assert text != long_answer(chars, seed=8)
+
+
+def test_presses_that_were_too_quick_to_be_told_count() -> None:
+    assert p75(filled([40, 300], 8)) == UNTOLD_MS
+    assert p75(filled([40, 300, 200], 4)) == 200
+    assert p75(()) is None
 
 
 def test_the_store_benchmark_finds_what_it_put_there() -> None:

@@ -37,7 +37,7 @@ class AnswerView:
         self._groups: list[DeltaGenerator] = []
         self._elements: list[DeltaGenerator] = []
         self._shown: list[str] = []
-        self._sources: list[str] = []
+        self._sources: tuple[str, ...] = ()
         self._splitter = BlockSplitter(max_list_chars=LONG_LIST_CHARS)
         self.bytes_sent = 0
         """The Markdown that was sent to the browser so far, in UTF-8."""
@@ -49,6 +49,8 @@ class AnswerView:
             Characters of Markdown in the tail, for the pacer.
         """
         split = self._splitter.update(text, done=done)
+        # All of a frame is made ready before any of it is sent: what comes in two parts the
+        # browser draws twice.
         tail = plain(presentable(split.tail)) if split.tail else ""
         self._show_finished(split.settled)
         self._trim(len(split.settled) + 1)
@@ -62,12 +64,15 @@ class AnswerView:
         self._trim(len(blocks))
 
     def _show_finished(self, blocks: tuple[str, ...]) -> None:
-        for index, source in enumerate(blocks):
-            if index < len(self._sources) and self._sources[index] == source:
-                continue
-            self._put(index, plain(source))
-            self._sources[index:] = [source]
-        del self._sources[len(blocks) :]  # where text turned out to be reasoning, it starts again
+        drawn = self._sources  # longer than `blocks` where text turned out to be reasoning
+        changed = [
+            (index, plain(source))
+            for index, source in enumerate(blocks)
+            if index >= len(drawn) or drawn[index] != source
+        ]
+        for index, markdown in changed:
+            self._put(index, markdown)
+        self._sources = blocks
 
     def _put(self, index: int, markdown: str) -> None:
         """Have element `index`, at most one past the last, show this."""

@@ -1,7 +1,7 @@
 """The browser's word on what it paints and how long that takes it, and the route that hears it.
 
 A component without a face runs in the page: while an answer streams it looks which stamped frame
-is painted, how long animation frames and input were kept waiting, and posts that, at most four
+is painted, how long the main thread and input were kept waiting, and posts that, at most four
 times a second, to a route of this process. No rerun, no text, only numbers under the session's own
 token (`ScreenReport`).
 """
@@ -29,6 +29,8 @@ MOST_A_SECOND = 4
 
 _JS = """
 const FRAME_MS = 1000 / 60;
+const BEAT_MS = 50;
+const LATE_MS = 10;
 const REPORT_MS = 260;
 const REPORT_BUSY_MS = 500;
 const REPORT_CALM_MS = 2000;
@@ -38,8 +40,8 @@ function forget(probe) {
   probe.busy = probe.freeze = probe.blocked = probe.inp = 0;
 }
 
-function report(probe, now) {
-  const { token, stamp, busy, freeze, blocked, inp } = probe;
+function report(probe, now, stamp) {
+  const { token, busy, freeze, blocked, inp } = probe;
   const body = JSON.stringify({
     token,
     stamp,
@@ -57,30 +59,37 @@ function report(probe, now) {
 }
 
 function start(probe) {
-  const loop = (now) => {
-    const stamp = Number(document.querySelector(".steady-stamp")?.textContent) || 0;
+  // A timer, not animation frames: whoever asks for those makes the page produce sixty a second,
+  // also while nothing changes, and a slow screen would be busy with that alone.
+  const beat = () => {
+    const now = performance.now();
+    // Looked for in its own small place: all of the page is long.
+    if (!probe.place?.isConnected) probe.place = document.querySelector(".st-key-probe");
+    const stamp = Number(probe.place?.querySelector(".steady-stamp")?.textContent) || 0;
     if (stamp > probe.stamp) probe.stamp = stamp;
     if (!probe.active && probe.stamp === probe.told) { probe.running = false; return; }
     const gap = now - probe.last;
     probe.last = now;
     if (!document.hidden) {
-      if (gap > 1.5 * FRAME_MS) probe.busy += gap - FRAME_MS;
-      probe.freeze = Math.max(probe.freeze, gap);
+      // What made the beat late had begun half a beat before it was due, taken all together.
+      const held = gap > BEAT_MS + LATE_MS ? gap - BEAT_MS / 2 : 0;
+      probe.busy += held;
+      probe.freeze = Math.max(probe.freeze, held, FRAME_MS);
       // What has been painted is told at once; a screen that keeps up needn't say more as often.
       const passed = now - probe.sent;
       const calm = probe.busy > BUSY * passed ? REPORT_BUSY_MS : REPORT_CALM_MS;
       if (passed >= (probe.stamp > probe.told ? REPORT_MS : calm) && !probe.due) {
-        // Behind the paint of this frame, which ends with the callbacks of animation frames.
+        // Behind the paint of the next frame, which ends with the callbacks of animation frames.
         probe.due = true;
-        probe.channel.port2.postMessage(now);
+        requestAnimationFrame((at) => probe.channel.port2.postMessage([at, probe.stamp]));
       }
     }
-    requestAnimationFrame(loop);
+    setTimeout(beat, BEAT_MS);
   };
   probe.running = true;
   probe.last = probe.sent = performance.now();
   forget(probe);
-  requestAnimationFrame(loop);
+  setTimeout(beat, BEAT_MS);
 }
 
 function observe(probe, type, options, take) {
@@ -98,10 +107,11 @@ function listen(probe) {
   probe.channel = new MessageChannel();
   probe.channel.port1.onmessage = ({ data }) => {
     probe.due = false;
-    report(probe, data);
+    report(probe, ...data);
   };
   observe(probe, "long-animation-frame", {}, (entry) => {
     probe.blocked += entry.blockingDuration;
+    probe.freeze = Math.max(probe.freeze, entry.duration);
   });
   observe(probe, "event", { durationThreshold: 16 }, (entry) => {
     if (entry.interactionId) probe.inp = Math.max(probe.inp, entry.duration);
@@ -109,7 +119,7 @@ function listen(probe) {
   document.addEventListener("visibilitychange", () => {
     // A hidden tab gets no animation frames: its silence says nothing about the screen.
     probe.last = performance.now();
-    if (probe.running) report(probe, probe.last);
+    if (probe.running) report(probe, probe.last, probe.stamp);
   });
 }
 
