@@ -358,8 +358,6 @@ class Chat:
         turn_id = screen.turn_id
         figures = screen.figures(turn_id)
         self.flights.seen(turn_id, screen.log(turn_id))
-        if self._metrics is not None:
-            self._metrics.seen(turn_id, figures)
         if figures.longest_freeze_ms is None:
             return
         freeze_ms = figures.longest_freeze_ms
@@ -374,6 +372,7 @@ class Chat:
             return replace(turn, receipt=replace(receipt, screen=figures))
 
         self._change(key, change_turn(turn_id, add))
+        self._measure(lambda metrics: metrics.seen(turn_id, figures))
 
     def rename(self, key: ConversationKey, title: str) -> None:
         """Give it a title; nothing where that is blank."""
@@ -572,8 +571,10 @@ class Chat:
                 self._start_next(key)
             self.flights.answered(turn.turn_id, job)
             self._measure(
-                lambda: figures_of(
-                    turn.turn_id, turn.backend, job.snapshot(), job.arrivals(), self._clock()
+                lambda metrics: metrics.answered(
+                    figures_of(
+                        turn.turn_id, turn.backend, job.snapshot(), job.arrivals(), self._clock()
+                    )
                 )
             )
 
@@ -627,12 +628,12 @@ class Chat:
             ),
         )
 
-    def _measure(self, figures: Callable[[], AnswerFigures]) -> None:
+    def _measure(self, note: Callable[[MetricsLog], None]) -> None:
         """Keep an answer's figures; whatever goes wrong with them, the answer is as it is."""
         if self._metrics is None:
             return
         try:
-            self._metrics.answered(figures())
+            note(self._metrics)
         except Exception as error:  # noqa: BLE001 - told by type and place
             log_fault(logger, "The figures of an answer couldn't be kept", error)
 
@@ -644,8 +645,10 @@ class Chat:
         )
         kind, told = turn.backend.partition("/")[0], error_kind(error)
         self._measure(
-            lambda: AnswerFigures(
-                turn.turn_id, self._clock(), kind, turn.model, finish="error", error=told
+            lambda metrics: metrics.answered(
+                AnswerFigures(
+                    turn.turn_id, self._clock(), kind, turn.model, finish="error", error=told
+                )
             )
         )
 
