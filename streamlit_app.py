@@ -48,7 +48,7 @@ def draw() -> None:
     from ui.language import keep_in_address, say, say_error, words
     from ui.live_answer import let_the_sidebar_be_painted
     from ui.owner import needs_sign_in
-    from ui.paint_probe import mount_probe
+    from ui.paint_probe import mount_probe, screen, stamps
     from ui.sidebar import draw_sidebar, set_defaults
     from ui.sign_in import draw_sign_in
     from ui.style import warm_up_browser
@@ -118,7 +118,9 @@ def draw() -> None:
     job = resources.chat().job(here)
     with st.container(key="probe"):
         mount_probe(active=job is not None, language=words().language)
-        stamp_place = st.empty()
+        stamp_place = stamps()
+    if page is not chat:
+        screen().look_away()
     warm_up_browser()
     if job is not None:
         let_the_sidebar_be_painted(job.request.request_id)

@@ -354,12 +354,14 @@ class Chat:
         self._change(key, show(turn_id))
 
     def seen(self, key: ConversationKey, screen: Screen) -> None:
-        """Keep how the answer went that a screen has shown; of several screens, the worst."""
-        turn_id = screen.turn_id
-        figures = screen.figures(turn_id)
-        self.flights.seen(turn_id, screen.log(turn_id))
-        if figures.longest_freeze_ms is None:
+        """Keep how the answer went that a screen has shown; of several screens, the worst.
+
+        Nothing where the browser has said nothing since the last time.
+        """
+        turn_id, figures = screen.turn_id, screen.news()
+        if figures is None or figures.longest_freeze_ms is None:
             return
+        self.flights.seen(turn_id, screen.log(turn_id))
         freeze_ms = figures.longest_freeze_ms
 
         def add(turn: Turn) -> Turn:
@@ -367,7 +369,7 @@ class Chat:
             if receipt is None:
                 return turn
             before = receipt.screen
-            if before is not None and (before.longest_freeze_ms or 0.0) >= freeze_ms:
+            if before is not None and (before.longest_freeze_ms or 0.0) > freeze_ms:
                 return turn
             return replace(turn, receipt=replace(receipt, screen=figures))
 
@@ -559,6 +561,14 @@ class Chat:
             self._change(key, change_turn(turn.turn_id, lambda t: _as_snapshot(t, told)))
 
         def on_end(job: GenerationJob) -> None:
+            self.flights.answered(turn.turn_id, job)
+            self._measure(
+                lambda metrics: metrics.answered(
+                    figures_of(
+                        turn.turn_id, turn.backend, job.snapshot(), job.arrivals(), self._clock()
+                    )
+                )
+            )
             if self._cache is not None:
                 self._cache.ended(request)
             with self._locked(key):
@@ -569,14 +579,6 @@ class Chat:
                 if still is not None and still.state == "running":
                     self._end_barely(key, turn, job.snapshot())
                 self._start_next(key)
-            self.flights.answered(turn.turn_id, job)
-            self._measure(
-                lambda metrics: metrics.answered(
-                    figures_of(
-                        turn.turn_id, turn.backend, job.snapshot(), job.arrivals(), self._clock()
-                    )
-                )
-            )
 
         job = None
         try:

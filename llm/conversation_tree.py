@@ -57,7 +57,7 @@ class Receipt:
         waited_s: until the model read the question: in line, and for the model to be there.
         decode_s: from the first piece to the last.
         itl_p50_ms, itl_p95_ms: of the gaps between its pieces, by nearest rank.
-        screen: how it went on the screen; None where nobody watched it to its end.
+        screen: how it went on the screen; None where the browser said nothing of it.
     """
 
     model: str

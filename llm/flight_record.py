@@ -42,7 +42,10 @@ def flight_file(
             [round(at_s, 4), chars]
             for at_s, chars in zip(arrivals.offsets_s, arrivals.chars, strict=True)
         ],
-        "frames": [[round(at_s - begun_s, 4), size] for at_s, size in screen.frames],
+        "frames": [
+            [round(at_s - begun_s, 4), size]
+            for at_s, size in zip(screen.frames_s, screen.frame_bytes, strict=True)
+        ],
         "reports": [[round(at_s - begun_s, 4), asdict(each)] for at_s, each in screen.reports],
     }
     return json.dumps(told, separators=(",", ":")).encode()

@@ -14,7 +14,13 @@ from llm.job import GenerationJob, Snapshot
 from llm.screen import ScreenLog
 
 MOST_FLIGHTS = 100
-"""16 bytes a piece each, and 16 a frame: some 3 MB for long ones."""
+MOST_BYTES = 64 << 20
+"""Of all flights together; an answer of 4,000 tokens that took 100 s has 0.1 MB."""
+
+MOST_EARLY = 20
+
+_PAIR_BYTES = 16
+_REPORT_BYTES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +31,14 @@ class _Flight:
     begun_s: float
     screen: ScreenLog
 
+    def size(self) -> int:
+        """Bytes, about."""
+        pairs = len(self.arrivals.chars) + len(self.screen.frames_s)
+        return _PAIR_BYTES * pairs + _REPORT_BYTES * len(self.screen.reports)
+
 
 class FlightRecorder:
-    """Keeps the latest `MOST_FLIGHTS` answers' timings of this process; no text.
+    """Keeps the latest answers' timings of this process, within both limits; no text.
 
     Thread-safety: every method may be called from any thread.
     """
@@ -36,6 +47,8 @@ class FlightRecorder:
         self._clock = clock
         self._lock = threading.Lock()
         self._flights: OrderedDict[str, _Flight] = OrderedDict()
+        # A page may be done with an answer before its job is.
+        self._early: OrderedDict[str, ScreenLog] = OrderedDict()
 
     def answered(self, turn_id: str, job: GenerationJob) -> None:
         """An answer is over."""
@@ -44,9 +57,9 @@ class FlightRecorder:
         snapshot = replace(job.snapshot(), text="", reasoning="", error=None, cached=None)
         flight = _Flight(job.backend.name, snapshot, job.arrivals(), begun_s, ScreenLog())
         with self._lock:
-            self._flights[turn_id] = flight
-            while len(self._flights) > MOST_FLIGHTS:
-                self._flights.popitem(last=False)
+            screen = self._early.pop(turn_id, flight.screen)
+            self._flights[turn_id] = replace(flight, screen=screen)
+            self._make_room()
 
     def seen(self, turn_id: str, screen: ScreenLog) -> None:
         """How it went on a screen; of several, the last that told."""
@@ -54,6 +67,17 @@ class FlightRecorder:
             flight = self._flights.get(turn_id)
             if flight is not None:
                 self._flights[turn_id] = replace(flight, screen=screen)
+            else:
+                self._early[turn_id] = screen
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Let go of the oldest. Called with the lock held."""
+        while len(self._early) > MOST_EARLY:
+            self._early.popitem(last=False)
+        size = sum(flight.size() for flight in self._flights.values())
+        while len(self._flights) > MOST_FLIGHTS or (size > MOST_BYTES and len(self._flights) > 1):
+            size -= self._flights.popitem(last=False)[1].size()
 
     def has(self, turn_id: str) -> bool:
         """Whether that answer's timings are still there."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
 UNPAINTED = 2
@@ -20,6 +21,8 @@ STAMP_S = 0.5
 """The most seconds between stamps while frames come."""
 STAMP_CHARS = 4000
 """A frame that brings what was sent since the last stamp to this many characters carries one."""
+_MOST_TIMES = 64
+"""Of a browser that says nothing, only the newest stamps' times are known."""
 SILENT_S = 5.0
 """A browser that has said nothing for so long, or is hidden, gets a frame every so often."""
 
@@ -43,12 +46,12 @@ class FrameCredit:
         self._stamp_s = float("-inf")
         self._sent_s = float("-inf")
         self._lag_s: float | None = None
-        self._sent_at_s: dict[int, float] = {}
+        self._sent_at_s: OrderedDict[int, float] = OrderedDict()
         self._slow = False
 
     @property
     def heard(self) -> bool:
-        """Whether the browser has ever said that a frame of ours was painted."""
+        """Whether the browser has ever said anything."""
         with self._changed:
             return self._heard
 
@@ -92,6 +95,8 @@ class FrameCredit:
             self._stamp += 1
             self._stamp_s, self._chars, self._lag_s = now, 0, None
             self._sent_at_s[self._stamp] = now
+            while len(self._sent_at_s) > _MOST_TIMES:
+                self._sent_at_s.popitem(last=False)
             return self._stamp
 
     def painted(self, stamp: int, *, hidden: bool = False) -> None:
@@ -99,16 +104,24 @@ class FrameCredit:
         with self._changed:
             if not 0 <= stamp <= self._stamp:
                 return
-            self._hidden = hidden
+            self._heard, self._hidden = True, hidden
             if stamp > self._painted:
-                self._heard = True
                 self._painted = stamp
-                took_s = self._clock() - self._sent_at_s[stamp]
-                self._slow = took_s >= SLOW_S
-                self._sent_at_s = {n: at_s for n, at_s in self._sent_at_s.items() if n > stamp}
-                if stamp == self._stamp:
-                    self._lag_s = took_s
+                sent_s = self._sent_at_s.get(stamp)
+                while self._sent_at_s and next(iter(self._sent_at_s)) <= stamp:
+                    self._sent_at_s.popitem(last=False)
+                if sent_s is not None:
+                    took_s = self._clock() - sent_s
+                    self._slow = took_s >= SLOW_S
+                    if stamp == self._stamp:
+                        self._lag_s = took_s
             self._changed.notify_all()
+
+    @property
+    def newest(self) -> int:
+        """The newest stamp; 0 before the first."""
+        with self._changed:
+            return self._stamp
 
     def is_painted(self) -> bool:
         """Whether the newest stamp has been painted."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import threading
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from llm.frame_credit import FrameCredit
 from llm.pacing import BELIEVABLE_MS, PaintMeter
 from llm.screen_figures import ScreenFigures
 
 MOST_STAMPS = 2**31
-MOST_LOGGED = 20_000
-"""Half an hour of frames, and hours of reports."""
+MOST_FRAMES = 10_000
+MOST_REPORTS = 1000
+"""A quarter of an hour of frames, and some minutes of reports; older ones are let go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +72,36 @@ class ScreenReport:
             raise ValueError("not a number") from error
 
 
-@dataclass(frozen=True, slots=True)
 class ScreenLog:
     """The latest frames of an answer and the browser's reports, each with when: `clock` seconds.
 
-    Args:
-        frames: how many bytes of Markdown each carried.
+    Attributes:
+        frames_s, frame_bytes: when each frame was sent, and how much Markdown it carried.
+        reports: when each report came, and what it said.
+
+    Thread-safety: none; its screen's lock is held, or it is a copy.
     """
 
-    frames: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=MOST_LOGGED))
-    reports: deque[tuple[float, ScreenReport]] = field(
-        default_factory=lambda: deque(maxlen=MOST_LOGGED)
-    )
+    __slots__ = ("frame_bytes", "frames_s", "reports")
+
+    def __init__(self) -> None:
+        self.frames_s = array("d")
+        self.frame_bytes = array("q")
+        self.reports: deque[tuple[float, ScreenReport]] = deque(maxlen=MOST_REPORTS)
+
+    def frame(self, at_s: float, size: int) -> None:
+        """A frame was sent."""
+        if len(self.frames_s) >= MOST_FRAMES:
+            del self.frames_s[: MOST_FRAMES // 2], self.frame_bytes[: MOST_FRAMES // 2]
+        self.frames_s.append(at_s)
+        self.frame_bytes.append(size)
+
+    def copy(self) -> ScreenLog:
+        """The same, which stays as it is."""
+        made = ScreenLog()
+        made.frames_s, made.frame_bytes = self.frames_s[:], self.frame_bytes[:]
+        made.reports.extend(self.reports)
+        return made
 
 
 class Screen:
@@ -96,7 +116,8 @@ class Screen:
         self._lock = threading.Lock()
         self._clock = clock
         self._turn_id = ""
-        self._figures = ScreenFigures()
+        self._looks = False
+        self._figures = self._told = ScreenFigures()
         self._log = ScreenLog()
 
     def hear(self, report: ScreenReport) -> None:
@@ -104,7 +125,7 @@ class Screen:
         self.meter.report(report.busy_ms)
         self.credit.painted(report.stamp, hidden=report.hidden)
         with self._lock:
-            if not self._turn_id:
+            if not self._turn_id or not self._looks:
                 return
             self._log.reports.append((self._clock(), report))
             seen = self._figures
@@ -115,11 +136,18 @@ class Screen:
                 blocked_ms=report.blocked_ms + (seen.blocked_ms or 0.0),
             )
 
+    def look_away(self) -> None:
+        """The page shows something else: what it goes through is no answer's."""
+        with self._lock:
+            self._looks = False
+
     def follow(self, turn_id: str) -> None:
         """This answer is shown now; a further run that shows it adds to the same figures."""
         with self._lock:
+            self._looks = True
             if turn_id != self._turn_id:
-                self._turn_id, self._figures, self._log = turn_id, ScreenFigures(), ScreenLog()
+                self._turn_id, self._log = turn_id, ScreenLog()
+                self._figures = self._told = ScreenFigures()
 
     @property
     def turn_id(self) -> str:
@@ -130,12 +158,13 @@ class Screen:
     def let_go(self) -> None:
         """Nothing more is noted of the answer that was shown."""
         with self._lock:
-            self._turn_id, self._figures, self._log = "", ScreenFigures(), ScreenLog()
+            self._turn_id, self._log = "", ScreenLog()
+            self._figures = self._told = ScreenFigures()
 
     def frame(self, bytes_sent: int) -> None:
         """A frame of the answer has been sent, with so much Markdown."""
         with self._lock:
-            self._log.frames.append((self._clock(), bytes_sent))
+            self._log.frame(self._clock(), bytes_sent)
             seen = self._figures
             self._figures = replace(
                 seen,
@@ -148,7 +177,16 @@ class Screen:
         with self._lock:
             if turn_id != self._turn_id:
                 return ScreenLog()
-            return ScreenLog(self._log.frames.copy(), self._log.reports.copy())
+            return self._log.copy()
+
+    def news(self) -> ScreenFigures | None:
+        """How the answer goes, where the browser has said something since it was asked last."""
+        figures = self.figures(self.turn_id)
+        with self._lock:
+            if figures.longest_freeze_ms is None or figures == self._told:
+                return None
+            self._told = figures
+            return figures
 
     def figures(self, turn_id: str) -> ScreenFigures:
         """How that answer went, as far as it is known."""

@@ -141,18 +141,17 @@ def draw(backend: Backend, backend_status: StatusPlace, stamp_place: DeltaGenera
 def _with_what_was_seen(
     here: ConversationKey, state: ConversationState | None
 ) -> ConversationState | None:
-    """Keep how an answer went on this screen, as soon as it has ended, however that was.
+    """Keep how an answer went on this screen, once it has ended, however that was.
 
-    A slow browser's word on a short answer may come only after it: then a later run keeps it.
+    A slow browser's word may come only after that: then a later run keeps it.
     """
     turn_id = screen().turn_id
     turn = state.turns.get(turn_id) if state else None
     if turn is None or turn.state != "ended":
         return state
-    if screen().figures(turn_id).longest_freeze_ms is None:
-        return state
     resources.chat().seen(here, screen())
-    screen().let_go()
+    if screen().credit.is_painted():
+        screen().let_go()
     return resources.chat().state(here)
 
 

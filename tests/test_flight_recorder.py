@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from llm import flight_recorder
 from llm.arrivals import Arrivals
 from llm.errors import SettingsError
 from llm.flight_record import schedule_of
@@ -118,6 +119,26 @@ def test_only_the_latest_are_kept() -> None:
     assert recorder.has(f"turn{MOST_FLIGHTS}")
     recorder.seen("turn0", Screen().log(""))
     assert not recorder.has("turn0")
+
+
+def test_a_screens_word_that_comes_first_is_kept() -> None:
+    recorder, screen = FlightRecorder(), Screen()
+    screen.follow("turn")
+    screen.frame(7)
+    recorder.seen("turn", screen.log("turn"))
+    assert not recorder.has("turn")
+    recorder.answered("turn", answered(ScriptedBackend(Script("Yes."))))
+    told = json.loads(recorder.file("turn") or b"")
+    assert [size for _, size in told["frames"]] == [7]
+
+
+def test_long_ones_make_room_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flight_recorder, "MOST_BYTES", 100)
+    recorder, job = FlightRecorder(), answered(ScriptedBackend(Script("word " * 20)))
+    for turn_id in ("one", "two"):
+        recorder.answered(turn_id, job)
+    assert not recorder.has("one")
+    assert recorder.has("two"), "the latest is there however long it is"
 
 
 def test_an_answer_that_never_began_has_a_record_too() -> None:

@@ -129,3 +129,21 @@ def test_the_lag_is_from_sending_to_the_word(credit: FrameCredit, clock: ManualC
     clock.advance(9)
     credit.painted(stamp or 0)
     assert credit.lag_s == pytest.approx(0.25)
+
+
+def test_of_a_browser_that_says_nothing_no_end_of_times_is_kept(
+    credit: FrameCredit, clock: ManualClock
+) -> None:
+    for _ in range(1000):
+        credit.sent(STAMP_CHARS)
+        clock.advance(1)
+    credit.painted(1)
+    assert credit.lag_s is None
+    credit.painted(1000)
+    assert credit.lag_s == pytest.approx(1)
+    assert credit.newest == 1000
+
+
+def test_a_word_without_a_stamp_is_a_word(credit: FrameCredit) -> None:
+    credit.painted(0)
+    assert credit.heard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llm.conversation_json import receipt_from_json, receipt_to_json
 from llm.conversation_tree import Receipt
-from llm.screen import Screen, ScreenReport
+from llm.screen import MOST_FRAMES, Screen, ScreenReport
 from llm.screen_figures import ScreenFigures
 from llm.types import Finish
 
@@ -29,6 +29,43 @@ def test_a_run_that_shows_the_same_answer_again_adds_to_it_and_another_begins_an
     screen.follow("next")
     assert screen.figures("turn") == ScreenFigures()
     assert screen.figures("next") == ScreenFigures()
+
+
+def test_what_another_page_costs_is_not_the_answers() -> None:
+    screen = Screen()
+    screen.follow("turn")
+    screen.hear(ScreenReport(freeze_ms=50))
+    screen.look_away()
+    screen.hear(ScreenReport(freeze_ms=4000))
+    assert screen.figures("turn").longest_freeze_ms == 50
+    screen.follow("turn")
+    screen.hear(ScreenReport(freeze_ms=60))
+    assert screen.figures("turn").longest_freeze_ms == 60
+
+
+def test_news_are_told_once() -> None:
+    screen = Screen()
+    assert screen.news() is None
+    screen.follow("turn")
+    screen.frame(10)
+    assert screen.news() is None, "the browser hasn't said anything"
+    screen.hear(ScreenReport(freeze_ms=50))
+    assert screen.news() == screen.figures("turn")
+    assert screen.news() is None
+    screen.hear(ScreenReport(freeze_ms=70))
+    told = screen.news()
+    assert told is not None
+    assert told.longest_freeze_ms == 70
+
+
+def test_a_log_keeps_the_latest_frames_within_its_bound() -> None:
+    screen = Screen()
+    screen.follow("turn")
+    for size in range(MOST_FRAMES + 10):
+        screen.frame(size)
+    log = screen.log("turn")
+    assert len(log.frames_s) == len(log.frame_bytes) <= MOST_FRAMES
+    assert log.frame_bytes[-1] == MOST_FRAMES + 9
 
 
 def test_what_is_heard_while_no_answer_is_shown_is_nobodys() -> None:

@@ -32,7 +32,7 @@ TICK_S = 0.025
 LAST_FRAME_S = 0.3
 """What a slow browser takes to paint the last frame, where it doesn't say when it has."""
 
-LAST_WORD_S = 1.0
+LAST_WORD_S = 3.0
 """How long a browser that does say so is waited for."""
 
 SIDEBAR_FRAME_S = 0.08

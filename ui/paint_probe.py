@@ -27,6 +27,8 @@ MAX_BODY_BYTES = 1024
 MOST_A_SECOND = 4
 """Of more reports within a second, under one token, the later ones are dropped."""
 
+now_s = time.monotonic
+
 _JS = """
 const FRAME_MS = 1000 / 60;
 const BEAT_MS = 50;
@@ -87,8 +89,10 @@ function start(probe) {
     setTimeout(beat, BEAT_MS);
   };
   probe.running = true;
-  probe.last = probe.sent = performance.now();
+  probe.last = performance.now();
   forget(probe);
+  // So that the server knows from the start that it will be told.
+  report(probe, probe.last, probe.stamp);
   setTimeout(beat, BEAT_MS);
 }
 
@@ -119,7 +123,7 @@ function listen(probe) {
   document.addEventListener("visibilitychange", () => {
     // A hidden tab gets no animation frames: its silence says nothing about the screen.
     probe.last = performance.now();
-    if (probe.running) report(probe, probe.last, probe.stamp);
+    report(probe, probe.last, probe.stamp);
   });
 }
 
@@ -160,6 +164,14 @@ def _component() -> st.components.v2.types.ComponentRenderer:
 def screen() -> Screen:
     """This session's screen."""
     return _own_session()[1].screen
+
+
+def stamps() -> DeltaGenerator:
+    """A place for the stamps of frames, with the newest in it: its frame may be under way yet."""
+    place, newest = st.empty(), screen().credit.newest
+    if newest:
+        show_stamp(place, newest)
+    return place
 
 
 def show_stamp(place: DeltaGenerator, stamp: int) -> None:
@@ -210,7 +222,7 @@ async def take_report(request: Request) -> Response:
     session = sessions().get(token)
     if session is None:
         return Response(status_code=403)
-    now = time.monotonic()
+    now = now_s()
     heard_s = session.heard_s
     if len(heard_s) < MOST_A_SECOND or now - heard_s[0] >= 1.0:
         heard_s.append(now)

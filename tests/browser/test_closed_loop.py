@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Route, WebSocket, expect
+from playwright.sync_api import Browser, Locator, Route, WebSocket, expect
 
-from tests.browser.chat_page import LIMIT_MS, ChatPage
+from llm.frame_credit import SILENT_S, STAMP_S, UNPAINTED
+from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import ROOT, StartServer
 from ui.paint_probe import PATH
 
@@ -48,20 +49,13 @@ def app(streamlit_server: StartServer, tmp_path_factory: pytest.TempPathFactory)
 
 
 class Line:
-    """What came over a page's websockets."""
+    """A page's websockets."""
 
     def __init__(self) -> None:
-        self.frames = 0
-        self.size = 0
         self.closed = 0
 
     def listen(self, socket: WebSocket) -> None:
-        socket.on("framereceived", self._count)
         socket.on("close", lambda _: self._close())
-
-    def _count(self, frame: str | bytes) -> None:
-        self.frames += 1
-        self.size += len(frame)
 
     def _close(self) -> None:
         self.closed += 1
@@ -78,6 +72,35 @@ def opened(chromium: Browser, app: str) -> tuple[ChatPage, Line]:
     return chat, line
 
 
+def details(chat: ChatPage) -> Locator:
+    """The figures of the last answer, shown below it."""
+    chat.page.get_by_role("button", name="What to do with this turn").last.click()
+    chat.page.get_by_role("menuitem", name="Details").click()
+    shown = chat.page.locator(".steady-details")
+    expect(shown).to_be_visible()
+    return shown
+
+
+def flight(chat: ChatPage) -> dict[str, Any]:
+    """What the server sent of the last answer and heard of it, with when, by its own clock."""
+    details(chat)
+    with chat.page.expect_download() as told:
+        chat.page.get_by_role("button", name="Timings as a file").click()
+    read: dict[str, Any] = json.loads(told.value.path().read_text(encoding="utf-8"))
+    return read
+
+
+def felt(chat: ChatPage) -> float:
+    """The last answer's longest freeze in seconds, once it is told: a late word needs a run."""
+    for _ in range(10):
+        if found := FREEZE.search(chat.receipts.last.inner_text()):
+            return float(found[1])
+        details(chat)
+        chat.page.get_by_role("button", name="Hide", exact=True).click()
+        expect(chat.page.locator(".steady-details")).to_be_hidden()
+    raise AssertionError("no freeze was told")
+
+
 def show(chat: ChatPage, *, hidden: bool) -> None:
     """Have the page believe that its tab is out of sight, or in sight again."""
     chat.page.evaluate(
@@ -91,8 +114,7 @@ def show(chat: ChatPage, *, hidden: bool) -> None:
 
 def test_the_receipt_tells_the_longest_freeze(chromium: Browser, app: str) -> None:
     chat, _ = opened(chromium, app)
-    calm = FREEZE.search(chat.receipts.last.inner_text())
-    assert calm is not None
+    felt(chat)
     chat.ask("long")
     with chat.page.expect_request(lambda request: PATH in request.url):
         chat.wait_for_text("word002")
@@ -101,12 +123,11 @@ def test_the_receipt_tells_the_longest_freeze(chromium: Browser, app: str) -> No
     chat.wait_for_text("word040")
     chat.stop_button.click()
     chat.wait_until_done(2)
-    felt = FREEZE.search(chat.receipts.last.inner_text())
-    assert felt is not None, "it is told of an answer that was stopped, too"
-    assert 0.9 < float(felt[1]) < 30
+    assert 0.9 < felt(chat) < 60, "it is told of an answer that was stopped, too"
+    told = chat.receipts.last.inner_text()
     chat.page.reload()
     expect(chat.receipts).to_have_count(2)
-    assert chat.receipts.last.inner_text().endswith(felt[0]), "it outlives the page"
+    assert chat.receipts.last.inner_text() == told, "it outlives the page"
     assert not chat.failures
     chat.close()
 
@@ -133,25 +154,23 @@ def test_where_reports_are_blocked_the_answer_streams_all_the_same(
 def test_a_hidden_tab_gets_almost_nothing_and_all_of_it_on_return(
     chromium: Browser, app: str
 ) -> None:
-    chat, line = opened(chromium, app)
+    chat, _ = opened(chromium, app)
     chat.ask("long")
     chat.wait_for_text("word005")
-    with chat.page.expect_request(lambda request: PATH in request.url):
-        show(chat, hidden=True)
-    # What was on its way when the word came.
-    chat.page.wait_for_timeout(500)
-    before = line.frames
-    hidden_s = time.monotonic()
-    chat.page.wait_for_timeout(4000)
-    came, passed_s = line.frames - before, time.monotonic() - hidden_s
-    # In sight it is 10 frames a second, of several messages each.
-    assert came <= 3 * (1 + passed_s / 5), f"{came} messages in {passed_s:.0f} s"
-    shown = chat.answer_text()
+    show(chat, hidden=True)
+    chat.page.wait_for_timeout(6000)
     show(chat, hidden=False)
-    chat.wait_for_text("word060")
-    assert len(chat.answer_text()) > len(shown)
+    chat.wait_for_text("word200")
     chat.stop_button.click()
     chat.wait_until_done(2)
+    told = flight(chat)
+    hidden_s = [at_s for at_s, report in told["reports"] if report["hidden"]]
+    seen_s = [at_s for at_s, report in told["reports"] if not report["hidden"]]
+    left_s, back_s = hidden_s[0], min(at_s for at_s in seen_s if at_s > hidden_s[-1])
+    sent = [at_s for at_s, _ in told["frames"] if left_s < at_s < back_s]
+    # One may have been on its way when the word came.
+    assert len(sent) <= 2 + (back_s - left_s) / SILENT_S, f"of {back_s - left_s:.0f} s"
+    assert any(at_s > back_s for at_s, _ in told["frames"])
     chat.close()
 
 
@@ -159,18 +178,22 @@ def test_a_page_that_stalls_is_not_flooded_and_catches_up(chromium: Browser, app
     chat, line = opened(chromium, app)
     chat.ask("long")
     chat.wait_for_text("word005")
-    before = line.frames
-    stall = "() => { const end = Date.now() + 6000; while (Date.now() < end); }"
-    chat.page.evaluate(stall)
-    came = line.frames - before
-    # Two stamped frames, what is sent between stamps, and one a few seconds later.
-    assert came < 60, "the frames of six seconds would be 180 messages and more"
+    chat.page.evaluate("() => { const end = Date.now() + 7000; while (Date.now() < end); }")
     chat.wait_for_text("word080")
     text = chat.answer_text().split()
     assert text == [f"word{n:03}" for n in range(len(text) - 1)] + text[-1:]
     chat.stop_button.click()
     chat.wait_until_done(2)
     assert not line.closed
+    told = flight(chat)
+    after_s, longest_ms = max(
+        ((at_s, report["freeze_ms"]) for at_s, report in told["reports"]), key=lambda each: each[1]
+    )
+    assert longest_ms > 5000
+    # What may be under way when it stalls is out within two stamps' time.
+    from_s = after_s - longest_ms / 1000 + UNPAINTED * STAMP_S + 0.5
+    sent = [at_s for at_s, _ in told["frames"] if from_s < at_s < after_s]
+    assert len(sent) <= 1 + (after_s - from_s) / SILENT_S, "ten a second, where none is waited for"
     chat.close()
 
 
@@ -182,38 +205,35 @@ def test_on_a_slow_line_nothing_piles_up_and_stop_stops(chromium: Browser, app: 
     session.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": 50_000})
     chat.ask("endless")
     chat.wait_for_text("one paragraph")
-    before, begun_s = line.size, time.monotonic()
     chat.page.wait_for_timeout(15_000)
-    passed_s = time.monotonic() - begun_s
-    assert line.size - before < 50_000 * passed_s, "less than the line can carry"
     chat.stop_button.click()
-    pressed_s = time.monotonic()
     chat.wait_until_done(2)
-    # A second to be stopped, and what the line needs to bring the word.
-    assert time.monotonic() - pressed_s < LIMIT_MS / 1000
-    said = re.search(r"([\d,]+) tokens", chat.receipts.last.inner_text())
-    assert said is not None
-    assert int(said[1].replace(",", "")) < 200 * (pressed_s + 2 - begun_s + 5)
     assert not line.closed
+    session.send(
+        "Network.emulateNetworkConditions",
+        {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1},
+    )
+    told = flight(chat)
+    frames = told["frames"]
+    seconds = frames[-1][0] - frames[0][0]
+    assert sum(size for _, size in frames) < 50_000 * seconds, "more than the line can carry"
+    largest = max(size for _, size in frames)
+    assert largest * len(told["pieces"]) > 100_000 * seconds, "a frame a piece would pile up"
     chat.close()
 
 
 def test_details_and_the_timings_as_a_file(chromium: Browser, app: str, artifacts: Path) -> None:
     chat, _ = opened(chromium, app)
-    chat.page.get_by_role("button", name="What to do with this turn").click()
-    chat.page.get_by_text("Details", exact=True).click()
-    details = chat.page.locator(".steady-details")
+    felt(chat)
+    told = flight(chat)
+    assert "Said" not in json.dumps(told)
+    assert sum(chars for _, chars in told["pieces"]) == len("Said. " * 20)
+    assert told["frames"]
+    assert told["reports"]
+    shown = chat.page.locator(".steady-details")
     for name in ("Read the prompt (TTFT)", "Gaps between pieces (ITL)", "Longest freeze"):
-        expect(details).to_contain_text(name)
+        expect(shown).to_contain_text(name)
     chat.page.screenshot(path=artifacts / "details.png")
-    with chat.page.expect_download() as told:
-        chat.page.get_by_role("button", name="Timings as a file").click()
-    flight = told.value.path().read_text(encoding="utf-8")
-    assert "Said" not in flight
-    times = json.loads(flight)
-    assert sum(chars for _, chars in times["pieces"]) == len("Said. " * 20)
-    assert times["frames"]
-    assert times["reports"]
     chat.page.get_by_role("button", name="Hide", exact=True).click()
-    expect(details).to_be_hidden()
+    expect(shown).to_be_hidden()
     chat.close()
