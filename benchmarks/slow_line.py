@@ -35,6 +35,7 @@ LATENCY_S = 0.4
 BYTES_A_SECOND = 50_000
 LOOK_MS = 500
 STOP_AFTER_S = 5.0
+"""At most: of a short answer, a quarter."""
 GROWTH = Goal(5, " MB")
 """What is noise in a process of 200 MB; an answer that piled up would be all of its bytes."""
 
@@ -72,7 +73,7 @@ def measure_slow_line(browser: Browser, asked: Asked) -> SlowLineFigures:
             chat.probe.slow_line(LATENCY_S, BYTES_A_SECOND)
             slow = _on_this_line(chat, asked, f"{asked.question}, slowly")
             chat.settle()
-            stop_s, stop_seen_s = _stop(chat, f"{asked.question}, to be stopped")
+            stop_s, stop_seen_s = _stop(chat, asked, f"{asked.question}, to be stopped")
             return SlowLineFigures(
                 asked.name, quick, slow, chat.probe.sockets_closed(), stop_s, stop_seen_s
             )
@@ -99,13 +100,13 @@ def _on_this_line(chat: Chat, asked: Asked, question: str) -> OnALine:
     )
 
 
-def _stop(chat: Chat, question: str) -> tuple[float | None, float | None]:
+def _stop(chat: Chat, asked: Asked, question: str) -> tuple[float | None, float | None]:
     """Ask and press Stop in mid-stream: seconds until it stopped, and until the page shows so."""
     probe = chat.probe
     probe.watch("begin", answers.BEGIN_MARK)
     chat.ask(question)
     probe.wait_seen("begin", GRACE_S)
-    probe.page.wait_for_timeout(STOP_AFTER_S * 1000)
+    probe.page.wait_for_timeout(min(STOP_AFTER_S, asked.due_s / 4) * 1000)
     stop = probe.page.locator(".st-key-stop button")
     stop.click()
     pressed_at = probe.read().input_at

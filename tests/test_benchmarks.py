@@ -93,7 +93,7 @@ def test_the_quick_loop_benchmark_has_a_person_type_and_click(tmp_path: Path) ->
     )
     assert done.returncode == 0, done.stderr
     for title in (
-        "somebody types and clicks: 8,000 characters at 1000 tok/s, browser CPU 2x slower",
+        "somebody types and clicks: 8,000 characters at 300 tok/s, browser CPU 2x slower",
         "a frame as the answer grows: 8,000 characters",
         "2 tabs at once, 600 tokens each",
         "a line of 50 kB/s and 400 ms: 8,000 characters",
