@@ -18,17 +18,6 @@ def segmented(text: str) -> list[str]:
     return words
 
 
-def is_proper_name(word: str) -> bool:
-    """Whether the dictionary has the word as a name of a person, a place, an organisation.
-
-    Thread-safety: may be called from any thread.
-    """
-    import rjieba
-
-    tagged = rjieba.tag(word)
-    return len(tagged) == 1 and tagged[0][1] in ("nr", "ns", "nt", "nz")
-
-
 def is_person(word: str) -> bool:
     """Whether the dictionary has the word as somebody's name.
 

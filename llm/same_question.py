@@ -72,10 +72,17 @@ def same_question(a: str, b: str) -> Verdict:
 
     Thread-safety: may be called from any thread.
     """
-    if a.strip() == b.strip():
-        return Verdict(bool(a.strip()), "identical" if a.strip() else "empty")
+    if not a.strip() or not b.strip():
+        return Verdict(False, "empty")
+    if a == b:
+        return Verdict(True, "identical")
     if max(len(a), len(b)) > MAX_CHARS:
         return Verdict(False, "long")
+    exact = _ABOUT_SIGNS.search(a + b) or _to_the_letter(a) or ":" in a.translate(_FULL_WIDTH)
+    if exact and any(
+        text.strip("\n") != text.strip() for text in (a, b)
+    ):  # "the length of: abc " may end in a blank
+        return Verdict(False, "code")
     a, _, rest = a.strip().partition("\n")
     b, _, other_rest = b.strip().partition("\n")
     if rest != other_rest:  # pasted text and code: to the character
@@ -84,10 +91,10 @@ def same_question(a: str, b: str) -> Verdict:
         return Verdict(False, "code")
     if bool(_CHINESE.search(a)) != bool(_CHINESE.search(b)):
         return Verdict(False, "language")
-    about_signs = _ABOUT_SIGNS.search(a + b)
-    if not about_signs:
-        a, b = _marks_unified(a), _marks_unified(b)
-    if about_signs or _to_the_letter(a) or _to_the_letter(b):
+    if _ABOUT_SIGNS.search(a + b) and a != b:
+        return Verdict(False, "code")
+    a, b = _marks_unified(a), _marks_unified(b)
+    if _to_the_letter(a) or _to_the_letter(b):
         if sorted(_QUOTED.findall(a)) != sorted(_QUOTED.findall(b)):
             return Verdict(False, "quoted")
         if sorted(_WIDE.findall(a)) != sorted(_WIDE.findall(b)):
@@ -98,7 +105,7 @@ def same_question(a: str, b: str) -> Verdict:
         return Verdict(True, "identical")
     try:
         same = (
-            chinese.counts_alike(a, b) and chinese.same_form(_read_chinese(a), _read_chinese(b))
+            chinese.same_form(_read_chinese(a), _read_chinese(b))
             if _CHINESE.search(a)
             else english.same_form(_read_english(a), _read_english(b))
         )

@@ -6,24 +6,9 @@ A word belongs into a list only where no question could change its meaning by it
 from __future__ import annotations
 
 
-def _table(lines: str) -> dict[str, str]:
-    """From lines `canonical: other, other` to a map of each other to its canonical."""
-    table = {}
-    for line in filter(None, map(str.strip, lines.strip().splitlines())):
-        canonical, _, others = line.partition(":")
-        table.update({other.strip(): canonical for other in others.split(",")})
-    return table
-
-
 def listed(words: str) -> frozenset[str]:
     """The words of a text, told apart by blanks."""
     return frozenset(words.split())
-
-
-def _phrases(lines: str) -> tuple[tuple[str, ...], ...]:
-    """One phrase a line, the longest first."""
-    split = [tuple(line.split()) for line in lines.strip().splitlines() if line.strip()]
-    return tuple(sorted(split, key=len, reverse=True))
 
 
 CONTRACTIONS = {
@@ -44,7 +29,7 @@ CONTRACTIONS = {
     **{f"{word}'ll": f"{word} will" for word in ("i", "you", "we", "they", "it", "that")},
     **{f"{word}'ve": f"{word} have" for word in ("i", "you", "we", "they")},
     "i'm": "i am",
-    "cannot": "can not",
+    "cannot": "can n't",
     **{
         f"{aux}nt": f"{aux} n't"
         for aux in (
@@ -65,6 +50,16 @@ CONTRACTIONS = {
 }
 """Without 'd (had or would), he's and she's (is or has), and let's ("let us go" asks to be freed)."""
 
+
+def _phrases(lines: str) -> tuple[tuple[str, ...], ...]:
+    """One phrase a line with its contractions written out, the longest first."""
+    split = {
+        tuple(part for word in line.split() for part in CONTRACTIONS.get(word, word).split())
+        for line in filter(None, map(str.strip, lines.splitlines()))
+    }
+    return tuple(sorted(split, key=lambda phrase: (-len(phrase), phrase)))
+
+
 # "Who's called" may be "who has called": with one of these, or an -ed or -en, 's stays as it is.
 PARTICIPLES = listed("""
     been gone done left lost made paid taught shot hurt won cut set said told put led met held kept
@@ -72,7 +67,11 @@ PARTICIPLES = listed("""
     run come become begun sung sunk swum rung drunk stuck struck hung hidden known grown shown
     flown thrown drawn torn worn sworn born understood stood sat slept wept swept crept dealt meant
     bent lent burst cast cost quit split spread beat bet bit burnt learnt dreamt fed bred bled fled
-    laid mistaken got had seen begotten
+    laid mistaken got had seen begotten overcome rebuilt forgot spun dug clung flung slid stung wound
+    ground bound strung swung leapt knelt sought bid rid shed thrust upset lit spat sprung shrunk
+    stunk lain slain sped spit wed misled undone redone overdone withheld upheld remade resold retold
+    foretold overheard overrun undergone forgone mislaid outdone outsold repaid prepaid saw fell lay
+    hurt felled sewn woven rose bore wore tore fell came ran went gave took made
 """)
 NO_PARTICIPLES = listed("""
     ten when often then children men women red bed need garden kitchen between even seven open
@@ -193,10 +192,6 @@ ASKING = _phrases("""
     please teach me
     does anyone know
     does anybody know
-    may i ask
-    can i ask
-    could i ask
-    may i know
     i want to know
     i wanted to know
     i would like to know
@@ -229,7 +224,7 @@ ASKING = _phrases("""
     would you mind explaining
 """)
 
-# "Can you list …?" wishes for it; "can you swim?" asks.
+# "Can you give me cancer?" asks; with a word of politeness it wishes.
 WISHES = _phrases("""
     would you be so kind as to
     could you be so kind as to
@@ -239,21 +234,15 @@ WISHES = _phrases("""
     could you please
     would you please
     will you please
-    can you
-    could you
-    would you
-    will you
     please
     kindly
     i want you to
     i would like you to
-    i'd like you to
     i need you to
 """)
 WISHED = listed(
-    "explain describe list define summarize summarise translate write name give tell show compare "
-    "convert calculate compute solve outline provide generate rewrite rephrase paraphrase "
-    "recommend suggest"
+    "explain describe list define summarize name give tell show compare convert calculate compute "
+    "solve outline provide generate recommend suggest"
 )
 
 CLOSINGS = _phrases("""
@@ -296,35 +285,19 @@ AUXILIARIES = listed("""
     is are am be was were do does did has have had can could will would shall should may might must
 """)
 
-# Ways to ask how something is done. "We" asks how it comes about ("how do we see color"), "could"
-# and "is there a way" ask whether it can be done at all, and "a way" wants one of many.
-HOW_TO = tuple(
-    sorted(
-        (
-            ("how", "to"),
-            *(("how", aux, who) for aux in ("do", "can") for who in ("i", "you")),
-            *(("how", aux, "one") for aux in ("does", "can")),
-            *(("how", who, "can") for who in ("i", "you", "one")),
-            ("what", "is", "the", "way", "to"),
-        ),
-        key=len,
-        reverse=True,
-    )
-)
-# "The way to work" is a road.
-WAY_TO_PLACES = listed("work go school church market town bed court be heaven hell live camp dock")
-SUPERLATIVE_WAYS = tuple(
-    (*opening, which, "way", "to")
-    for opening in (("what", "is", "the"), ("which", "is", "the"), ("the",))
-    for which in ("best", "easiest", "fastest", "quickest", "simplest", "safest", "cheapest")
-)
-
+# Each is "what is" before "the capital of" and the like.
 GIVEN = _phrases("""
     tell me
     give me
-    name
     state
 """)
+FIGURES = (
+    ("capital",),
+    ("population",),
+    ("currency",),
+    ("square", "root"),
+    ("chemical", "formula"),
+)
 
 # At a sentence's start a capital of theirs says nothing. "Rust: how …" isn't "rust: how …".
 STARTING = (
@@ -341,217 +314,36 @@ STARTING = (
     )
 )
 
-# Meaning hangs on the case: "us" and "US", "polish" and "Polish", "aids" and "AIDS", and a name in
-# small letters is none ("japan" is a lacquer, "ubuntu" a philosophy). So a capital counts, except
-# in these, which are nothing else in small letters, and only where they are written as here.
+# Meaning hangs on the case: "us" and "US", "polish" and "Polish", a python and Python; and a name in
+# small letters is none ("japan" is a lacquer, "docker" a trade). So a capital counts, except in
+# these, which are nothing else in small letters, and only where they are written as here.
 ACRONYMS = listed("""
-    sql html css json xml yaml csv http https api url urls pdf pdfs php usb ssd cpu gpu vpn dns ssh
-    tls ssl tcp udp ip dna rna gdp nasa hiv ai js npm
+    sql html css json xml yaml csv http https url urls pdf pdfs php usb ssd cpu gpu vpn dns ssh
+    ssl tcp udp dna rna gdp nasa hiv npm
 """)
 NAMES = listed("""
-    javascript typescript linux debian macos docker kubernetes k8s github gitlab git
-    mysql postgresql postgres sqlite mongodb numpy pytorch tensorflow django regex python vscode
-    ubuntu wifi wi-fi internet wikipedia google youtube facebook iphone ipad nginx redis bluetooth netflix
-    spotify instagram whatsapp gmail powershell firefox
+    javascript typescript linux debian macos kubernetes github gitlab mysql postgresql postgres
+    sqlite mongodb numpy pytorch tensorflow vscode wifi wi-fi internet wikipedia youtube facebook
+    iphone ipad nginx redis bluetooth netflix spotify instagram whatsapp gmail powershell firefox
     france germany spain italy portugal india russia canada mexico australia norway sweden finland
     denmark iceland poland austria belgium switzerland greece egypt kenya nigeria ethiopia argentina
     colombia venezuela thailand vietnam malaysia indonesia pakistan bangladesh iran iraq israel
     ukraine hungary romania bulgaria croatia serbia
-    england scotland ireland europe asia africa america london paris berlin tokyo madrid
-    amsterdam barcelona lisbon vienna prague budapest warsaw stockholm oslo copenhagen helsinki
-    dublin athens istanbul cairo moscow beijing shanghai sydney melbourne toronto chicago seattle
-    french german spanish italian portuguese japanese russian english european american
-    british canadian australian indian african asian norwegian pythagorean shakespeare einstein
-    mozart beethoven everest celsius fahrenheit
+    england scotland ireland europe asia africa america london berlin tokyo madrid
+    amsterdam barcelona lisbon budapest warsaw stockholm oslo copenhagen helsinki
+    istanbul cairo moscow beijing shanghai melbourne toronto chicago seattle
+    pythagorean shakespeare einstein mozart beethoven everest celsius fahrenheit
     monday tuesday wednesday thursday friday saturday sunday
-    january february april june july september october november december christmas
+    january february july september october november december christmas
 """)
 CASELESS = ACRONYMS | NAMES
 CANONICAL = listed("""
     JavaScript TypeScript macOS GitHub GitLab MySQL PostgreSQL SQLite MongoDB NumPy PyTorch
     TensorFlow VSCode WiFi Wi-Fi YouTube iPhone iPad NGINX URLs PDFs WhatsApp PowerShell
 """)
-# A python is a snake; beside one of these Python is the language.
-# Ubuntu is a philosophy; on it, or installed, it is the system.
-BEFORE_PYTHON = listed("in on install learn use using run update upgrade uninstall")
-AFTER_PYTHON = listed("code script scripts program programs version module package library")
 
-# Words whose s is no ending, or makes another word of them.
-KEEPS_S = listed("""
-    this is was has his hers its us yes as does goes gas bus plus thus less unless perhaps always
-    sometimes besides afterwards towards across process class access address success business
-    analysis basis series species news physics mathematics maths economics politics ethics
-    statistics electronics genetics athletics gymnastics linguistics robotics mechanics optics
-    diabetes rabies measles lens canvas bias virus bonus status focus campus census corpus genus
-    means goods customs arms glasses contents forces waters airs spectacles manners damages
-    premises savings minutes odds times letters pants scissors trousers clothes shorts jeans
-    briefs stairs woods sands grounds quarters spirits colors colours
-    pandas kubernetes jenkins redis css dns aws ios https windows mars texas athens netherlands
-    philippines maldives alps andes himalayas wales paris james jones bios os sms gps pus ours
-    yours theirs others belongings earnings surroundings headquarters crossroads barracks
-    people police data leaves lives axes bases needs
-""")
-IRREGULAR = _table("""
-    child: children
-    man: men
-    woman: women
-    mouse: mice
-    foot: feet
-    tooth: teeth
-    goose: geese
-    index: indices, indexes
-    matrix: matrices
-    vertex: vertices
-    knife: knives
-    wolf: wolves
-    half: halves
-    potato: potatoes
-    tomato: tomatoes
-    hero: heroes
-    volcano: volcanoes
-    movie: movies
-    cookie: cookies
-    zombie: zombies
-    calorie: calories
-    tie: ties
-    pie: pies
-    lie: lies
-    die: dies
-    cache: caches
-    size: sizes
-    house: houses
-    horse: horses
-    nurse: nurses
-    purse: purses
-    case: cases
-    database: databases
-    phase: phases
-    phrase: phrases
-    disease: diseases
-    expense: expenses
-    license: licenses
-    course: courses
-    source: sources
-    exercise: exercises
-    noise: noises
-    rose: roses
-    nose: noses
-    cause: causes
-    use: uses
-    close: closes
-    release: releases
-    response: responses
-    sense: senses
-""")
-
-# Two spellings of one word. No two words are here, for a neighbour makes a term of the one and not
-# of the other: a purchase order, a business directory, a kid goat.
-SYNONYMS = _table("""
-    center: centre
-    theater: theatre
-    anemia: anaemia
-    leukemia: leukaemia
-    diarrhea: diarrhoea
-    esophagus: oesophagus
-    fetus: foetus
-    pediatric: paediatric
-    catalog: catalogue
-    aluminum: aluminium
-    fiber: fibre
-    jewelry: jewellery
-    canceled: cancelled
-    traveling: travelling
-    modeling: modelling
-    labeled: labelled
-    mold: mould
-    plow: plough
-    skeptical: sceptical
-    yogurt: yoghurt
-    doughnut: donut
-    vs: versus
-    approximately: approx
-    percent: pct
-    wifi: wi-fi
-    email: e-mail
-    ok: okay
-    liter: litre
-    sulfur: sulphur
-    pajamas: pyjamas
-    mustache: moustache
-    airplane: aeroplane
-    judgment: judgement
-    aging: ageing
-    defense: defence
-    offense: offence
-    canceling: cancelling
-    traveler: traveller
-    traveled: travelled
-    modeled: modelled
-    labeling: labelling
-    fueled: fuelled
-    pretense: pretence
-    analyze: analyse
-    analyzed: analysed
-    analyzing: analysing
-    paralyze: paralyse
-    paralyzed: paralysed
-    catalyze: catalyse
-    km: kilometer, kilometers, kilometre, kilometres, kms
-    cm: centimeter, centimeters, centimetre, centimetres
-    mm: millimeter, millimeters, millimetre, millimetres
-    ml: milliliter, milliliters, millilitre, millilitres
-    tbsp: tablespoon, tablespoons
-    tsp: teaspoon, teaspoons
-    practice: practise
-    kg: kilogram, kilograms, kgs
-    mg: milligram, milligrams
-""")
-# "-ise" is "-ize" after these, and "-our" is "-or".
-IZED = listed("""
-    organ optim initial visual normal serial deserial recogn summar minim maxim custom synchron
-    categor memor steril fertil apolog real critic priorit util final standard author stabil sanit
-    token vector parallel monet hypnot immun pasteur oxid popular modern emphas character random
-    special general legal neutral crystall sympath symbol theor urban vapor victim equal mobil
-    scrutin caramel personal rational capital material moistur polar magnet ion hybrid
-""")
-OURED = listed("""
-    col fav hon behavi neighb flav hum harb od vap tum arm lab rum sav vig endeav val rig parl splend
-    clam ard
-""")
-
-# A name's short form, which is no spelling.
-SHORT_NAMES = {"js": "javascript", "postgres": "postgresql", "k8s": "kubernetes"}
-
-PHRASES = {
-    ("for", "example"): "for_example",
-    ("regular", "expression"): "regex",
-    ("regular", "expressions"): "regexes",
-    ("visual", "studio", "code"): "vscode",
-    ("multiplied", "by"): "times",
-    ("web", "site"): "website",
-    ("web", "sites"): "websites",
-    ("half", "an", "hour"): "30 minutes",
-    ("i'd", "like"): "i would like",
-    ("we'd", "like"): "we would like",
-    ("=United", "=Nations"): "=UN",
-    ("=United", "=States", "of", "=America"): "=USA",
-    ("=United", "=States"): "=USA",
-    ("the", "=US"): "the =USA",
-    ("=United", "=Kingdom"): "=UK",
-    ("=European", "=Union"): "=EU",
-    ("=Soviet", "=Union"): "=USSR",
-    ("=New", "=York", "=City"): "=NYC",
-    ("my", "curriculum", "vitae"): "my =CV",
-    ("a", "curriculum", "vitae"): "a =CV",
-    ("how", "much", "time", "does", "it", "take"): "how long does it take",
-    ("how", "much", "time", "will", "it", "take"): "how long will it take",
-    ("gross", "domestic", "product"): "gdp",
-    ("deoxyribonucleic", "acid"): "dna",
-    ("artificial", "intelligence"): "ai",
-    ("operating", "system"): "=OS",
-}
-
-# A question with one of these is about words: nothing in it may be exchanged.
+# A question with one of these may be about words, or have a text in it that is to be worked on:
+# there nothing is framing, and nothing else is done to it.
 ABOUT_WORDS = listed("""
     word words mean means meaning meant synonym synonyms antonym antonyms spell spelt spelling
     spelled pronounce pronounced pronunciation definition translate translated translation say
@@ -560,15 +352,11 @@ ABOUT_WORDS = listed("""
     stand etymology syllable syllables vowel vowels uppercase lowercase anagram palindrome prefix
     suffix hyphen idiom idioms slang past tense alphabet vocabulary french german spanish italian
     portuguese russian japanese chinese mandarin cantonese latin greek korean arabic hindi turkish
-    dutch swedish
-""")
-
-# Where one of these stands, a question may be about letters, so that spelling counts.
-ABOUT_LETTERS = ABOUT_WORDS | listed("""
-    symbol symbols abbreviate abbreviated abbreviations shorten form
-    correct character characters string strings length reverse
-    reversed hash english british american americans britain roman numeral numerals digit digits
-    code encode encoding encoded property tag attribute keyword
+    dutch swedish danish norwegian polish finnish hebrew thai vietnamese welsh irish gaelic urdu
+    write writes written writing rewrite rephrase paraphrase summarize summarise correct proofread
+    reply respond answer repeat echo print type text email message polite politely formal informal
+    tone name names short shorter full official character characters string strings digit digits
+    language languages response responses stands abbreviate quote caption greeting greetings greet sentiment edit
 """)
 
 QUANTIFIERS = listed(
@@ -580,75 +368,6 @@ CLAUSE_STARTS = listed(
     "to that if because than and or but when while so unless until who which whose where why how "
     "what as before after though although since whether not"
 )
-
-# In these a contraction is only the asker's.
-IN_PROGRAMS = listed("code tag property attribute keyword")
-
-LANGUAGES = listed(
-    "python javascript typescript =Java =C =C++ =C# =Rust =Ruby =Swift =Kotlin =Scala =Haskell "
-    "php bash =R =Perl =Lua =Dart =Elixir =Julia =Go =Excel sql mysql postgresql sqlite"
-)
-
-# "How tall is X" is "what is the height of X". How high is how far up.
-MEASURES = {
-    "tall": "height",
-    "long": "length",
-    "old": "age",
-    "heavy": "weight",
-    "deep": "depth",
-    "wide": "width",
-    "big": "size",
-    "large": "size",
-}
-
-AGENTS = {
-    "painted": "painted",
-    "invented": "invented",
-    "discovered": "discovered",
-    "written": "wrote",
-    "built": "built",
-    "founded": "founded",
-    "created": "created",
-    "composed": "composed",
-    "designed": "designed",
-    "directed": "directed",
-    "developed": "developed",
-}
-
-TENS = {
-    "twenty": 20,
-    "thirty": 30,
-    "forty": 40,
-    "fifty": 50,
-    "sixty": 60,
-    "seventy": 70,
-    "eighty": 80,
-    "ninety": 90,
-}
-ONES = {
-    "zero": 0,
-    "one": 1,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "nine": 9,
-    "ten": 10,
-    "eleven": 11,
-    "twelve": 12,
-    "thirteen": 13,
-    "fourteen": 14,
-    "fifteen": 15,
-    "sixteen": 16,
-    "seventeen": 17,
-    "eighteen": 18,
-    "nineteen": 19,
-}
-
-NUMBER_WORDS = TENS.keys() | ONES.keys()
 
 # At least one of them stands in an English question of more than a word or two.
 ENGLISH = listed("""
@@ -662,24 +381,6 @@ FOREIGN = listed("""
     een niet wat hoe och att det jak jest czy nie og ikke hvad hvordan é não uma você bir ve nasıl
     """)
 
-# "How is a constant declared in Rust?"; how memory is handled in Python asks of its innards.
-DONE = {"declared": "declare", "defined": "define"}
-
-# "A Python list" is "a list in Python"; "a Python compiler" isn't "a compiler in Python".
-OF_LANGUAGE = listed(
-    "list lists dict dicts dictionary dictionaries array arrays string strings tuple tuples loop "
-    "loops decorator decorators generator generators iterator iterators lambda lambdas closure "
-    "closures enum enums slice slices comprehension comprehensions dataclass dataclasses"
-)
-
-# What is somebody's by being somebody's: "a picture of Tom" isn't "Tom's picture".
-RELATIONAL = listed(
-    "capital population president currency language flag author founder inventor king queen height "
-    "length size area age surface temperature purpose meaning value name birthday mother father "
-    "wife husband son daughter brother sister mayor anthem climate economy gdp area diameter mass "
-    "radius atmosphere birthplace nationality"
-)
-
 # What befalls somebody, or isn't his doing alone: "how do I get cancer" wants no instructions.
 BEFALLS = listed("""
     die age grow breathe sleep dream see hear taste smell look sound seem become get got catch
@@ -687,104 +388,11 @@ BEFALLS = listed("""
     blush cry itch sneeze cough bleed vomit faint inherit contract develop need want matter exist
     deserve owe belong compare differ rank weigh score love hate like trust believe understand
     think mean work miss break fit last cost earn remain end resemble react behave appear count
+    benefit affect influence impact contribute relate fare measure stack perform stand hurt harm
+    damage offend annoy bother bore scare inspire disappoint waste pollute
     qualify recover heal shrink swell shake smell stink function happen differ act do come go come
 """)
-SOUGHT = (
-    *(("get", word) for word in ("rid", "from", "to", "started", "access", "around")),
-    *(("become", word) for word in ("a", "an")),
-)
-# "How do you store conversations?" asks whoever answers; what takes hands doesn't.
-BY_HAND = listed("""
-    boil cook bake fry roast grill tie iron wash clean fold sew knit plant prune peel chop slice
-    paint sharpen repair fix install uninstall reinstall remove open unlock assemble brew poach
-    thaw defrost marinate hang drill weld sand shave trim mow rake dig water fertilize
-    tune string ride drive park milk shear pluck season knead whisk center reboot restart reset
-    factory-reset format mount unplug unclog
-""")
-# In a language, but for these, which whoever answers may do too.
-IN_COMPUTING = LANGUAGES | listed("css html")
-ITS_OWN = listed("run use execute work fix debug learn write know read solve choose test say")
 PERSONAL = listed(
     "i me my mine myself you your yours yourself we us our ours ourselves one oneself"
 )
-FIRST_PERSON = listed("i me my mine myself")
-POINTING = listed(
-    "solution code text following above below error answer output result joke article passage paragraph "
-    "this that these those it image picture problem question"
-)
-
-# Before one of these a number word says how many, as its digits do. "Nine inch nails" are a band.
-UNITS = listed("""
-    second seconds minute minutes hour hours day days week weeks month months year years percent
-    kilometers meters metres centimeters millimeters miles yards feet inches kilograms grams pounds
-    ounces liters milliliters gallons degrees dollars euros cents people persons times plus minus
-    divided km cm mm kg mg ml
-""")
-ARITHMETIC = listed("times plus minus divided")
-
-# Single things that an article may be left out before, in haste. Not "chicken", "paper", "house".
-COUNTED = listed("""
-    list string array tuple dictionary dict file folder column row cell div button branch browser
-    website laptop printer password variable function loop class
-""")
-BY_NAME = listed("import include install require use load call name")
-"""With these, "string" may be the module's own name."""
-
-# Of these "the" is left out before "of" in haste, "explain" asks what they are, …
-EXPLAINED = listed("theory principle law concept idea effect theorem paradox process mechanism")
-SEVERAL_OF = listed(
-    "symptoms benefits advantages disadvantages causes effects side-effects ingredients rules "
-    "requirements features functions steps stages types properties consequences"
-)
-"""Their number is plain: "what is the symptoms of" is a slip for "what are"."""
-
-# In a text with one of these a spelling may be the point, though no letters are asked for.
-IN_CODE = listed("""
-    css html xml json sql python javascript js typescript java ruby php bash excel rust perl lua
-    c c++ c# go r swift kotlin numpy pandas react django
-""")
-"""Not in a question that asks how: its answer has the right names in any case."""
-SPELLING_COUNTS = ABOUT_LETTERS | listed("""
-    right wrong valid invalid proper allowed
-    accepted scrabble crossword australia canada england uk usa america australian canadian method
-    domain username hashtag canadians australians
-""")
-TO_THE_SIGN = SPELLING_COUNTS | IN_CODE | listed("write writes written writing type types typed")
-"""With these 1,000 isn't 1000, nor 5km 5 km."""
-
-# After these "how" asks for a degree, not a way.
-DEGREES = listed("""
-    many much tall high long old deep wide big large heavy far fast often soon late early hot cold
-    warm good bad safe likely common rare expensive cheap difficult hard easy strong accurate small
-    thick thin loud bright dangerous big-endian
-""")
-
-# "Who is the author of X" is "who wrote X".
-MAKERS = {"author": "wrote", "inventor": "invented", "discoverer": "discovered"}
-
-SEASONS = listed("winter summer spring autumn the early late") | listed(
-    "january february april june july september october november december"
-)
-# With these, what is said of a place or a time may belong to what is told.
-DESCRIBING = listed("""
-    say says said tell tells told know knows knew think thinks thought believe believed claim
-    claimed want wants wanted hope hoped describe described define defined explain explained
-    discuss discussed mention mentioned imagine imagined picture pictured draw drew paint painted
-    film filmed write wrote written record recorded remember remembered recall forget report
-    reported see saw hear heard watch watched mean meant decide decided plan planned promise
-    promised predict predicted expect expected order ordered suggest suggested
-""")
-WRITTEN_WORKS = listed("poem story song haiku limerick essay sonnet speech joke")
-MONEY_AND_UNITS = UNITS | listed("euro dollar pounds yen yuan rupees francs fahrenheit celsius mph")
-
-# With these "how's" is "how is": nothing is made without being made.
-MADE = listed("made used produced calculated measured manufactured mined extracted")
-# "What country" is "which country": there is one.
-ONE_OF_MANY = listed("country city continent year")
-# "Population of Norway" alone asks for it.
-FIGURES = listed("capital population currency gdp area")
-AFTER_NAMES = listed("commit branch repository repo container file query")
-SUPERLATIVES = listed("""
-    largest longest biggest tallest highest deepest fastest oldest smallest richest hottest coldest
-    nearest closest heaviest widest shortest best worst cheapest most
-""")
+POINTERS = listed("it this that these those")

@@ -22,7 +22,7 @@ ASKING = re.compile(
     我想知道 想知道 我想了解 我想了解一下 想了解一下 问一下 问个问题 有个问题 我有个问题 有个问题想请教
     有个问题想问 我有一个问题 一个小问题 小问题 麻烦问一下 麻烦请问 请你告诉我 请告诉我 请您告诉我 告诉我
     能告诉我 能不能告诉我 可以告诉我 你能告诉我 您能告诉我 你能不能告诉我 可不可以告诉我 可否告诉我
-    你知道 您知道 你知不知道 有谁知道 有没有人知道 有人知道 谁知道 谁能告诉我 请解释一下 请解释 解释一下
+    你知道 您知道 你知不知道 有没有人知道 谁能告诉我 请解释一下 请解释 解释一下
     能解释一下 能不能解释一下 可以解释一下 请说明 请说明一下 求问 求助 求教
     ''')
     })[,，:：\s]*"""
@@ -55,70 +55,8 @@ QUESTION = re.compile(
     )
 )
 
-HOW = listed("怎么 怎样 如何 咋 怎么样 怎么样才能 怎样才能 怎么才能 如何才能")
-HOW_AFTER = (["才", "能"], ["才", "可以"], ["才能"], ["才可以"])
-# What befalls: 怎么才能怀孕 wants advice, 怎么怀孕 may want to know how it comes about.
-BEFALLS = (
-    "死",
-    "怀孕",
-    "得",
-    "感冒",
-    "出生",
-    "长",
-    "老",
-    "变",
-    "睡",
-    "会",
-    "活",
-    "有",
-    "是",
-    "成",
-    "飞",
-)
-# What nobody does on purpose: 头怎么疼 asks why, 头如何疼 how.
-SYMPTOMS = (
-    *"哭笑疼痛红肿痒掉死坏卡黑闪响亮叫咳吐晕累困胖瘦变冒漏断裂抖流跌涨老来走去",
-    *(
-        "发烫",
-        "发热",
-        "发烧",
-        "发抖",
-        "发黑",
-        "发黄",
-        "发白",
-        "发红",
-        "发出",
-        "生气",
-        "失眠",
-        "出血",
-    ),
-    *(
-        "丢失",
-        "关机",
-        "重启",
-        "充",
-        "下雨",
-        "下降",
-        "上涨",
-        "知道",
-        "蓝屏",
-        "停",
-        "灭",
-        "慢",
-        "冷",
-        "热",
-    ),
-)
+HOW = listed("怎么 怎样 如何 咋")
 PRONOUNS = listed("我 你 您 他 她 它 我们 你们 他们 她们 它们 咱们 大家 这 那 这个 那个")
-# Where and with what something is done may stand before 怎么 or after it.
-PLACING = listed("在 用 从 对 给")
-# 只有他为什么来 isn't 为什么只有他来
-FOCUSING = listed("只 只有 都 也 就 才 又 还 不 没 没有 连 除了 每 每个 所有 如果 要是 全 总")
-# Things to which something can be done, and which do nothing.
-THINGS = listed(
-    "列表 字符串 数组 字典 表格 文件 文件夹 图片 视频 照片 音频 网页 文档 密码 屏幕 锈 电脑 手机 浏览器 微信 支付宝 打印机 路由器 键盘 衣服 鞋 冰箱 洗衣机 空调 "
-    "米饭 鸡蛋 牛肉 鸡肉 鱼汤 豆腐 面条 饺子 面包 蛋糕 发票 护照 签证 身份证 社保 简历 论文 合同"
-)
 NOT_WHAT = PRONOUNS | listed(
     "今天 明天 昨天 现在 刚才 以后 以前 今年 明年 去年 上 下 上个 下个 上一个 下一个 个 谁 说 吃 做 想 要 有 "
     "这里 那里 这些 那些 自己 别人"
@@ -134,14 +72,6 @@ PEOPLE = tuple(
         "经理 房东 司机 师傅 们 的"
     )
 )
-UNSAID = re.compile(
-    r"(?:[语文话]|^|[,，:：。 ])(?:里|中)?(?:应该|该)?(?:怎么|如何|怎样)(?:说|读|念|写|翻译|拼|讲)"
-    r"(?:[,，:：。？?.!！~ 啊呢呀]|$)|(?:^|[,，:：。 ])(?:是)?什么意思|这句|这个词|这个字|这话"
-)
-"""A question about words that doesn't say about which."""
-SPELLING_COUNTS = re.compile(
-    "正确|规范|错别|写|对吗|对不对|错|方言|北京话|标准|普通话|哪个对|口语|书面"
-)
 NOT_HOW = listed("不 没 没有 还 又 就 会 这么 那么 了 回事 办 能 可能 老 总 总是 一直 都 的")
 CLAUSE_VERBS = listed(
     "说 讲 知道 觉得 认为 以为 想 问 告诉 教 让 叫 使 令 看 看到 看见 听 听说 听见 发现 相信 希望 决定 学 学会 "
@@ -155,6 +85,20 @@ QUESTION_WORDS = listed(
     "什么 谁 哪里 哪个 哪些 怎么 怎样 如何 为什么 多少 几 多久 什么时候 何时 怎么样"
 )
 
+PARTICLES = listed("呢 啊 呀 哦 嘛 哈 呐")
+
+ABOUT_WORDS = re.compile(
+    "(?<!不好)意思|(?<!电)话|"
+    + _any(
+        "字 词 读音 拼音 怎么读 怎么念 怎么写 如何写 笔画 部首 偏旁 成语 谚语 怎么说 如何说 叫 称呼 含义 "
+        "定义 翻译 押韵 对联 发音 英语 英文 日语 日文 法语 法文 德语 德文 韩语 俄语 西语 西班牙语 意大利语 粤语 "
+        "中文 汉语 外语 方言 回复 回答 回应 怎么回 润色 改写 造句 句 说成 拼写 语气 礼貌 "
+        "长度 字符 编码 拼 正式 简称 全称 缩写 名称"
+    )
+)
+
+POINTERS = re.compile("[这那]")
+
 YES_NO = {
     "能不能": "能",
     "可不可以": "可以",
@@ -164,12 +108,8 @@ YES_NO = {
     "要不要": "要",
     "能否": "能",
     "可否": "可以",
-    "是否": "",
-    "吗": "",
 }
-PARTICLES = listed("呢 啊 呀 哦 嘛 哈 呐")
-
-# Question words and spellings only: 大夫 was an official, 修真 repairs nothing, 与运算 isn't "and".
+# Question words only: 大夫 was an official, 修真 repairs nothing, 帐 is a tent.
 SYNONYMS = {
     "啥": "什么",
     "哪儿": "哪里",
@@ -177,41 +117,25 @@ SYNONYMS = {
     "啥时候": "什么时候",
     "几时": "什么时候",
     "多长时间": "多久",
-    "帐号": "账号",
-    "帐户": "账户",
-    "其它": "其他",
 }
-
-ABOUT_WORDS = re.compile(
-    _any(
-        "意思 字 词 读音 拼音 怎么读 怎么念 怎么写 如何写 笔画 部首 偏旁 成语 谚语 怎么说 如何说 叫 称呼 含义 "
-        "定义 翻译 押韵 对联 发音"
+DIFFERENCES = tuple(
+    tuple(ending.split())
+    for ending in (
+        "有 什么 区别",
+        "有 什么 不同",
+        "有 什么 不 一样",
+        "的 区别 是 什么",
+        "之间 有 什么 区别",
+        "之间 的 区别 是 什么",
     )
 )
-
-# 中国的朋友 isn't 中国朋友, but before these 的 changes nothing.
-AFTER_DE = listed(
-    "区别 方法 原因 首都 人口 面积 意义 作用 功能 步骤 优点 缺点 含义 定义 价格 作者 校训 历史 特点 好处 坏处 颜色 "
-    "高度 长度 重量 年龄 名字 总统 规则 原理 过程 目的 条件 公式 结构 症状 用法 语法 权限 大小"
+# Units of one character are names as often (五代, 三门, 两点, 一块, 三元).
+UNITS = listed("公里 千米 厘米 毫米 公斤 千克 毫升 小时 分钟 秒钟 英寸 英尺 英里 美元 欧元 平方米")
+DIGITS = dict(zip("一二三四五六七八九", range(1, 10), strict=True)) | {"两": 2}
+# Among Chinese words they are no snakes and no trades.
+LATIN_NAMES = listed("Python Docker Git")
+# Done on purpose to something: 怎么迟到, 怎么损坏 and 怎么堵车 may ask why.
+DEEDS = listed(
+    "安装 卸载 下载 配置 设置 使用 用 学 学习 学好 做 煮 炒 炖 洗 清洗 清理 清除 去除 删除 恢复 备份 修改 打开 "
+    "查看 连接 导出 导入 合并 反转 遍历 排序 计算 提高 练 种 养 选 申请 办理 注销 取消 修 保存 转换 画 拍"
 )
-MEASURES = listed(
-    "个 只 次 天 年 月 日 号 点 小时 分钟 秒 秒钟 岁 元 块 公里 千米 米 厘米 毫米 斤 公斤 千克 克 毫升 升 杯 位 名 条 "
-    "张 本 台 种 件 周 星期 倍 度 楼 层 寸 人 句 首 篇 段 行 列 页 章 套 双 对 瓶 碗 片 颗 粒 辆 架 座 间 家 "
-    "门 步 遍 回 场 届 世纪 代 级 维 位数 分 折 成 平方 平方米 亩 吨 磅 英寸 英尺 英里 美元 欧元 月份 个月"
-)
-# Numerals by their characters, and something else by their meaning.
-APPROXIMATE = re.compile(
-    "[零〇一二两三四五六七八九十百千万亿]*(?:[一二两三四五六七八九]{2}|九十(?=月))[零〇一二两三四五六七八九十百千万亿]*"
-)
-"""Two digits without a place word: 五六岁 isn't 56, 三七 is a herb."""
-NOT_COUNTED = listed(
-    "一个 七寸 九天 五代 四代 三代 七天 三元 十分 五行 一行 一点 一步 一号 一代 三点 四维 一层 一回 一道"
-)
-# 两楼 and 二楼, 一家 (a family) and 1家: before these 一, 二 and 两 stay as they are.
-ORDINAL_TOO = listed(
-    "月 日 号 楼 层 级 代 维 位 位数 回 届 世纪 年 度 等 天 本 家 套 片 双 对 种 条 张 门 步 场 间 架 座 句 段 行 列 页 章 "
-    "篇 首 分 折 成 点 周 面 人 名 件 台 次 元 遍 倍 寸 平方 星期 块 只"
-)
-WITHIN_AFTER = listed("中 里 里面 当中 内 下 上")
-DIGITS = dict(zip("零一二三四五六七八九", range(10), strict=True)) | {"两": 2, "〇": 0}
-SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}

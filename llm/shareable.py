@@ -119,6 +119,9 @@ _CHINESE_NAME = re.compile(
 _KNOWN = CASELESS | listed("""
     monday tuesday wednesday thursday friday saturday sunday january february march april may june
     july august september october november december christmas easter
+    docker k8s django regex google python ubuntu ai js api ip tls paris vienna prague dublin athens sydney april june
+    french german spanish italian portuguese japanese russian english european american british
+    canadian australian indian african asian norwegian
     java rust ruby swift kotlin scala haskell perl lua dart elixir go c r fortran cobol matlab
     powershell excel word powerpoint outlook office windows mac android ios chrome firefox safari edge
     photoshop illustrator git mercurial jenkins terraform ansible prometheus grafana kafka

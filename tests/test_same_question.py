@@ -447,78 +447,45 @@ REFUSED = {
 }
 
 SAME_ENGLISH = pairs("""
+    Tell me how a vaccine works | How does a vaccine work?
+    I wonder how far the moon is | How far is the moon?
+    Do you know where the nearest star is? | Where is the nearest star?
+    I'd like to know if I can eat raw fish | Can I eat raw fish?
+    How do I organise a party? | How can I organize a party?
+    What is the colour of the sky? | What's the color of the sky?
+    I do not own a car. What now? | I don't own a car. What now?
+    How do I say "hi" in Thai? | Hello, can you tell me how to say "hi" in Thai?
     How do I renew my passport? | How to renew my passport?
     Can you help me understand how vaccines work? | How do vaccines work?
     Out of curiosity, who painted Guernica? | Who painted Guernica?
-    In which year did the Titanic sink? | What year did the Titanic sink?
-    In what country is Petra? | Which country is Petra in?
-    How come birds sing? | Why do birds sing?
-    Who is the author of Dracula? | Who wrote Dracula?
     How many kilometres are in a mile? | How many km are in a mile?
-    How are crocodiles and alligators different? | difference between alligators and crocodiles
-    What is the population of Norway? | population of Norway
-    Which is the longest river in Africa? | What is the longest river in Africa?
-    How do I pasteurise milk? | How do I pasteurize milk?
-    What labour laws exist in Spain? | What labor laws exist in Spain?
-    How's paper made? | How is paper made?
-    Can you write me a haiku about rain? | Write a haiku about rain.
-    How much is 15% of 80? | What is 15 percent of 80?
     How do I unclog a drain? Can you help? | How do I unclog a drain?
-    What is the symptoms of measles? | What are the symptoms of measles?
-    How do you boil an egg? | How do I boil an egg?
-    How do I start a car? | How does one start a car?
-    How do I reverse a list in Python? | How can I reverse a Python list?
-    How do I reverse a list in Python? | how to reverse a list in python
-    How do I reverse a list in Python? | In Python, how can I reverse a list?
     How do I reverse a list in Python? | Hi! Could you please tell me how to reverse a list in Python? Thanks!
-    How do I declare a constant in Rust? | How is a constant declared in Rust?
-    What is the capital of France? | What's France's capital?
     What is the capital of France? | Hello! Could you please tell me what the capital of France is?
     What is the capital of France? | Tell me the capital of France.
     Why is the sky blue? | Can you explain why the sky is blue?
-    Why does my printer not connect? | Why doesn't my printer connect?
-    What's the difference between TCP and UDP? | What are the differences between UDP and TCP?
-    What's the difference between TCP and UDP? | How does TCP differ from UDP?
-    What's the difference between TCP and UDP? | Explain the difference between TCP and UDP
     How does photosynthesis work? | Explain how photosynthesis works.
-    How tall is Mount Everest? | What is the height of Mount Everest?
-    What does HTTP mean? | What is the meaning of HTTP?
-    How long does it take to boil an egg? | How much time does it take to boil an egg?
     Is it safe to eat raw fish? | Do you know if it is safe to eat raw fish?
-    How do you center a div in CSS? | how to center a div in css
-    What should I feed a hedgehog in winter? | In winter, what should I feed a hedgehog?
-    What is 3x - 2 if x = 4? | If x = 4, what is 3x - 2?
-    Who painted the ceiling of the Sistine Chapel? | By whom was the ceiling of the Sistine Chapel painted?
     How do I change the color of a cell? | How do I change the colour of a cell?
-    How many is 5 km in miles? | How many is 5km in miles?
-    What is twenty-one times two? | What is 21 times 2?
-    List the noble gases. | Can you list the noble gases?
-    What is a closure in JavaScript? | Explain what a closure in JS is.
     How many people live in Tokyo? | What's the population of Tokyo?
-    Explain C | What is C?
-    Why is sleeping not bad? | Why isn't sleeping bad?
     What's the GDP of Norway? | What's the gross domestic product of Norway?
 """)
 
 SAME_CHINESE = pairs("""
+    怎样安装Kafka？ | 咋安装Kafka？
+    猫为啥怕水？ | 猫为什么怕水？
+    跑三公里要多久？ | 跑3公里要多久？
+    C和C++有什么区别？ | C和C++的区别是什么？
     什么是机器学习？ | 机器学习是什么？
     怎么反转列表？ | 请问如何反转列表？谢谢！
-    在Python中怎么反转列表？ | 怎么在Python里反转列表？
-    C和C++有什么区别？ | C++和C的区别是什么？
     你能告诉我怎么安装docker吗？ | 怎么安装Docker？
-    天空为什么是蓝色的？ | 为什么天空是蓝色的？
     把20%写成分数 | 把２０％写成分数
     怎么安装 Redis? | 怎么安装 Redis？
     Redis，怎么安装 | Redis,怎么安装
     能不能吃鸡蛋？ | 能吃鸡蛋吗？
     他是不是医生？ | 他是医生吗？
-    怎么把列表反转？ | 列表怎么反转？
     有个问题想请教：怎么给浏览器清缓存？ | 怎么给浏览器清缓存?
     我想知道光合作用的化学方程式是什么。 | 光合作用的化学方程式是什么？
-    两个苹果多少钱？ | 2个苹果多少钱？
-    电脑怎么重装系统？ | 电脑如何重装系统？
-    TCP和UDP有什么区别？ | UDP与TCP的差别是什么？
-    怎样才能学好英语？ | 怎么学好英语呢？
 """)
 
 
@@ -605,11 +572,11 @@ def test_a_language_that_no_rule_reads_is_refused(a: str, b: str) -> None:
 
 
 def test_pasted_lines_are_compared_to_the_character() -> None:
-    code = "What does this print?\nif x:\n    y()\n"
-    assert same_question(code, "What does this print?\nif x:\n    y()").same
-    assert same_question(code, "Can you tell me what this prints?\nif x:\n    y()").same
+    code = "Why does this fail?\nif x:\n    y()\n"
+    assert same_question(code, "Why does this fail?\nif x:\n    y()").same
+    assert same_question(code, "Can you tell me why this fails?\nif x:\n    y()").same
     assert not same_question(code, code.replace("    y", "  y")).same
-    assert not same_question(code, code.replace("x", "z")).same
+    assert not same_question(code, code.replace("if x", "if z")).same
 
 
 @pytest.mark.parametrize(

@@ -471,6 +471,590 @@ TRAPS = {
         What is the dog's name? | What is the dogs' name?
         What is it's name? | What is its name?
     """,
+    "taken_for_the_same_once": """
+        How many u's are in colour? | How many u's are in color?
+        How many times does u appear in colour? | How many times does u appear in color?
+        Does the name colour have a u in it? | Does the name color have a u in it?
+        How many l's are in cancelled? | How many l's are in canceled?
+        How many e's are in seventeen? | How many e's are in 17?
+        How many e are in eleven? | How many e are in 11?
+        How many s's are in United States? | How many s's are in USA?
+        Translate into German: thank you | Translate into German: please
+        Translate into German: thank you | Translate into German: thanks a lot
+        Translate to French: many thanks | Translate to French: thank you so much
+        How do you say in Japanese: thank you | How do you say in Japanese: please
+        Thank you: how do you say it in Japanese? | Sorry: how do you say it in Japanese?
+        Good morning, how do you say that in Spanish? | Good evening, how do you say that in Spanish?
+        Good morning: what is it in Spanish? | Good evening: what is it in Spanish?
+        What does it mean in English: thanks | What does it mean in English: cheers
+        How to shoot film? | How to shoot a film?
+        How do I make change? | How do I make a change?
+        How do I make glass? | How do I make a glass?
+        How to make paper | How to make a paper
+        How do I take charge? | How do I take a charge?
+        How to build character | How to build a character
+        How to play bridge | How to play the bridge
+        How do I build character? | How do I build a character?
+        How to buy stock | How to buy the stock
+        How to make stock | How to make a stock
+        How to raise capital | How to raise the capital
+        How to make time | How to make a time
+        How to cook chicken | How to cook a chicken
+        How to roast chicken | How to roast a chicken
+        How to draw blood | How to draw the blood
+        How to iron shirt | How to iron the shirt
+        How to make light | How to make a light
+        How to cut glass | How to cut a glass
+        How to make iron | How to make an iron
+        How to read paper | How to read a paper
+        How to make copper | How to make a copper
+        How to throw up | How to throw a up
+        How to write history | How to write a history
+        How to catch fire | How to catch a fire
+        How to catch cold | How to catch a cold
+        How to beat odds | How to beat the odds
+        How to run for office | How to run for the office
+        How to fix hair | How to fix a hair
+        How to go to school | How to go to the school
+        How to go to bed | How to go to the bed
+        What is the difference between left and right? | What is the difference between the left and the right?
+        What is the difference between room and space? | What is the difference between a room and a space?
+        What is the difference between heat and cold? | What is the difference between heat and a cold?
+        What is the difference between Amazon and Google? | What is the difference between the Amazon and Google?
+        What is the difference between Amazon and Nile? | What is the difference between the Amazon and the Nile?
+        What is the difference between paper and cardboard? | What is the difference between a paper and cardboard?
+        What is the difference between glass and plastic? | What is the difference between a glass and plastic?
+        What is the difference between house and home? | What is the difference between a house and a home?
+        What is the difference between state and nation? | What is the difference between the state and the nation?
+        What is the difference between sun and star? | What is the difference between the sun and the star?
+        What is the difference between east and west? | What is the difference between the east and the west?
+        What is the difference between lamb and sheep? | What is the difference between a lamb and a sheep?
+        What is the difference between chicken and rooster? | What is the difference between a chicken and a rooster?
+        Why is flying planes dangerous? | Why are flying planes dangerous?
+        How is cooking apples different from eating apples? | How are cooking apples different from eating apples?
+        Why is burning fuels bad? | Why are burning fuels bad?
+        Is boiling eggs dangerous? | Are boiling eggs dangerous?
+        Is moving parts dangerous? | Are moving parts dangerous?
+        Why is growing plants important? | Why are growing plants important?
+        Why do fish smell? | Why does fish smell?
+        How does lamb taste? | How do lamb taste?
+        How big is Apple? | What is the size of Apple?
+        How high is Denver? | What is the height of Denver?
+        How long is life? | What is the length of life?
+        How long is a piece of string? | What is the length of a piece of string?
+        How can you hate dogs? | How to hate dogs?
+        How can you justify slavery? | How to justify slavery?
+        How do you bleed so easily? | How to bleed so easily?
+        How do you sweat so much? | How to sweat so much?
+        How do I contract HIV? | How to contract HIV?
+        What is the way to heaven? | How to heaven?
+        What is three days grace? | What is 3 days grace?
+        How do I print ten in Python? | How do I print 10 in Python?
+        How do I tune a C string? | How do I tune a string in C?
+        How many spaces are in "a" ? | How many spaces are in "a"?
+        What is a Go string? | What is a string in Go?
+        State the union of A and B | What is the union of A and B?
+        Name the children of Zeus | What are the children of Zeus
+        Name the king of Spain | What is the king of Spain
+        Explain magnets | What is magnets
+        Explain gravity | What is gravity
+        Explain yourself | What is yourself
+        Explain life | What is life
+        Explain being late | What is being late
+        Explain Brexit | What is Brexit
+        Who's left Genesis? | Who is left Genesis?
+        What's he got? | What is he got?
+        Where's he gone? | Where is he gone?
+        How many i's are in analyze? | How many i's are in analyse?
+        Does aluminum have two i in it? | Does aluminium have two i in it?
+        Is there an e in fiber? | Is there an e in fibre?
+        How often does u occur in color | How often does u occur in colour
+        Count the o in yoghurt | Count the o in yogurt
+        Give me the ASCII sum of colour | Give me the ASCII sum of color
+        What is colour backwards? | What is color backwards?
+        What is eleven backwards? | What is 11 backwards?
+        What is seven in binary? | What is 7 in binary?
+        What comes after nine alphabetically? | What comes after 9 alphabetically?
+        How do I draw seven? | How do I draw 7?
+        How much does five weigh in Scrabble? | How much does 5 weigh in Scrabble?
+        What is the Scrabble score of colour? | What is the Scrabble score of color?
+        How many points is colour in Scrabble? | How many points is color in Scrabble?
+        How many points is seven in Scrabble? | How many points is 7 in Scrabble?
+        Is colour allowed in CSS? | Is color allowed in CSS?
+        Does CSS have colour? | Does CSS have color?
+        Does CSS understand colour? | Does CSS understand color?
+        Is colour a valid CSS name? | Is color a valid CSS name?
+        What does the git flag colour do? | What does the git flag color do?
+        Does Python have a method normalise? | Does Python have a method normalize?
+        Is there a function initialise in C? | Is there a function initialize in C?
+        Does SQL have centre? | Does SQL have center?
+        How do I import visualise in Python? | How do I import visualize in Python?
+        In HTML, does centre work? | In HTML, does center work?
+        Who wrote catalogue? | Who wrote catalog?
+        What is JS? | What is Javascript?
+        Who is JS? | Who is Javascript?
+        What is OS? | What is operating system?
+        What is ai in biology? | What is artificial intelligence in biology?
+        What is ip in medicine? | What is IP in medicine?
+        How big is python? | How big is Python?
+        How do I kill python? | How do I kill Python?
+        What do python eat? | What do Python eat?
+        Why does python shed skin? | Why does Python shed skin?
+        Is python poisonous? | Is Python poisonous?
+        How fast is python? | How fast is Python?
+        How do I remove python? | How do I remove Python?
+        How long is python? | How long is Python?
+        How old is python? | What is the age of Python?
+        Is git rude? | Is Git rude?
+        How do I clean docker? | How do I clean Docker?
+        How do docker work? | How do Docker work?
+        How long is june? | How long is June?
+        Who is April? | Who is april?
+        Who is june? | Who is June?
+        Is paris in texas? | Is Paris in texas?
+        Who is paris? | Who is Paris?
+        How old is london? | What is the age of London?
+        What is english on a ball? | What is English on a ball?
+        What is french polish? | What is French polish?
+        Where do you see yourself? | Where you do see yourself?
+        If A is true, is B? | is B if A is true?
+        When is it dark, is it cold? | is it cold when is it dark?
+        Before eating, can dogs run? | can dogs run before eating?
+        In Python, is a list a sequence? | Is a list a sequence in Python?
+        In Paris, who lives? | Who lives in Paris?
+        Without salt, can fish live in water? | Can fish live in water without salt?
+        In court, who may lie? | Who may lie in court?
+        On Monday, who said he works? | Who said he works on Monday?
+        In 1990, who thought the world would end? | Who thought the world would end in 1990?
+        In 1990, which experts predicted a crash? | Which experts predicted a crash in 1990?
+        During winter, why do people dislike running? | Why do people dislike running during winter?
+        In France, why do people love food? | Why do people love food in France?
+        In Germany, who invented the art of printing? | Who invented the art of printing in Germany?
+        In bed, how do I imagine sleeping? | How do I imagine sleeping in bed?
+        After lunch, did Tom promise to swim? | Did Tom promise to swim after lunch?
+        In China, can people buy goods made? | Can people buy goods made in China?
+        In China, how do I sell goods made? | How do I sell goods made in China?
+        On Mars, how do I photograph rovers? | How do I photograph rovers on Mars?
+        In Japan, how do I watch movies set? | How do I watch movies set in Japan?
+        In the US, can you buy cars built? | Can you buy cars built in the US?
+        In Germany, how do I buy a car produced? | How do I buy a car produced in Germany?
+        In public, how do I avoid crying? | How do I avoid crying in public?
+        In Japan, how do I read about life? | How do I read about life in Japan?
+        In Japan, how do I find a job? | How do I find a job in Japan?
+        In Germany, how do I learn about taxation? | How do I learn about taxation in Germany?
+        In prison, how do I visit a man? | How do I visit a man in prison?
+        In hospital, how do I visit a friend? | How do I visit a friend in hospital?
+        In school, how do I help children? | How do I help children in school?
+        On Linux, how do I delete Windows installed? | How do I delete Windows installed on Linux?
+        In Excel, how do I print a table? | How do I print a table in Excel?
+        In Docker, how do I open a file? | How do I open a file in Docker?
+        In Docker, how do I connect to a server running? | How do I connect to a server running in Docker?
+        In Docker, how do I reach a database? | How do I reach a database in Docker?
+        On the server, how do I open a file? | How do I open a file on the server?
+        On Android, how do I unlock apps? | How do I unlock apps on Android?
+        In Python, how do I call code written? | How do I call code written in Python?
+        In Java, how do I call code written? | How do I call code written in Java?
+        In Python, how do I run programs? | How do I run programs in Python?
+        How do I parse strings in Java? | How do I parse Java strings?
+        How do I parse dicts in Rust | How do I parse Rust dicts
+        How do I count loops in Python? | How do I count Python loops?
+        How do I read Python lists? | How do I read lists in Python?
+        How do I read a Python dictionary? | How do I read a dictionary in Python?
+        What is a Swift loop? | What is a loop in Swift?
+        Who plays the R string? | Who plays the string in R?
+        How do I tune a Go array? | How do I tune an array in Go?
+        What is an Excel slice? | What is a slice in Excel?
+        Is there a Python string theory? | Is there a string theory in Python?
+        Was it built by whom? | Who was it built by?
+        Who built Rome? | By whom was Rome built?
+        Who directed Up? | Up was directed by whom?
+        Who was founded by? | By whom was founded?
+        Who was Rome founded by? | Who founded Rome?
+        Which is bigger, seven or 8? | Which is bigger, 7 or 8?
+        Why can't dogs eat chocolate? | Why can dogs not eat chocolate?
+        Why do not vaccinated people get sick? | Why don't vaccinated people get sick?
+        Why do not married men live longer? | Why don't married men live longer?
+        Why do vaccinated people not get sick? | Why do not vaccinated people get sick?
+        Why are not cooked beans toxic? | Why are cooked beans not toxic?
+        Why aren't cooked beans toxic? | Why are not cooked beans toxic?
+        Why is not cooked chicken dangerous? | Why is cooked chicken not dangerous?
+        How can not vaccinated children go to school? | How can vaccinated children not go to school?
+        Why is not washed rice better? | Why isn't washed rice better?
+        Why should not trained dogs run? | Why should trained dogs not run?
+        Why are people not happy rich? | Why are people happy not rich?
+        Why is money not happiness? | Why is not money happiness?
+        Who is not able to vote? | Who isn't able to vote?
+        Where can you not smoke? | Where can't you smoke?
+        Where can I not pay tax? | Where can't I pay tax?
+        Who can not vote? | Who cannot vote?
+        Who may not pay taxes? | Who may pay not taxes?
+        When can I not wear a mask? | When can't I wear a mask?
+        When should you not take aspirin? | When shouldn't you take aspirin?
+        What can I not eat? | What can't I eat?
+        What has he not got? | What hasn't he got?
+        Why will people who can leave? | Why people will who can leave?
+        Where do people who have money live? | Where people do who have money live?
+        When will dogs be able? | When dogs will be able?
+        Why did the man have to be told? | Why the man did have to be told?
+        Why was the fact known? | Why the fact was known?
+        Why is it he can be bad? | Why it is he can be bad?
+        Why do you think cats can fly? | Why you do think cats can fly?
+        Why may cats sleep in May? | Why cats may sleep in May?
+        Why will Will win? | Why Will will win?
+        How is being alone different from loneliness? | How being alone is different from loneliness?
+        How do cats see in the dark? | How cats see in the dark?
+        How do cats work? | How cats works?
+        How does light travel? | How light travels?
+        How does sheep sleep? | How do sheep sleep?
+        Where does fish come from? | Where do fish come from?
+        When does fish die? | When do fish die?
+        Where does salmon come from? | Where do salmon come from?
+        Why does salmon smell? | Why do salmon smell?
+        Why does chicken taste good? | Why do chicken taste good?
+        Does deer run? | Do deer run?
+        Does duck fly? | Do duck fly?
+        Does turkey contain melatonin? | Do turkey contain melatonin?
+        Is lamb cute? | Are lamb cute?
+        How is salmon killed? | How are salmon killed?
+        Where is salmon found? | Where are salmon found?
+        Has sheep feet? | Have sheep feet?
+        Who has left? | Who have left?
+        Is visiting relatives boring? | Are visiting relatives boring?
+        Is drinking glasses bad? | Are drinking glasses bad?
+        Why is eating apples good? | Why are eating apples good?
+        Is flying insects common? | Are flying insects common?
+        Is swimming pools safe? | Are swimming pools safe?
+        Is dancing bears cruel? | Are dancing bears cruel?
+        Is singing birds rare? | Are singing birds rare?
+        Why is working women important? | Why are working women important?
+        Why is killing bees a problem? | Why are killing bees a problem?
+        Is sleeping pills addictive? | Are sleeping pills addictive?
+        How is melting glaciers measured? | How are melting glaciers measured?
+        Why is rising prices bad? | Why are rising prices bad?
+        Why is drowning children a crime? | Why are drowning children a crime?
+        Why is biting dogs dangerous? | Why are biting dogs dangerous?
+        Is frying pans dangerous? | Are frying pans dangerous?
+        Is hunting dogs legal? | Are hunting dogs legal?
+        Is fighting dogs legal? | Are fighting dogs legal?
+        Is racing horses cruel? | Are racing horses cruel?
+        How do I merge a list with a dict in Python? | How do I merge list with dict in Python?
+        How to write code | How to write a code
+        How to break code | How to break the code
+        How to do business | How to do a business
+        How to do laundry | How to do the laundry
+        How to make love | How to make a love
+        How to have sex | How to have a sex
+        How to take place | How to take a place
+        How to give ground | How to give a ground
+        How to make money | How to make the money
+        How to make bread | How to make a bread
+        How to keep time | How to keep the time
+        How to kill time | How to kill a time
+        How to gain weight | How to gain a weight
+        How to lift weight | How to lift a weight
+        How to lose interest | How to lose an interest
+        How to charge interest | How to charge an interest
+        How to take medicine | How to take a medicine
+        How to make sense | How to make a sense
+        How to make noise | How to make a noise
+        How to write poetry in English | How to write a poetry in English
+        How to use force | How to use the force
+        How to feel force | How to feel the force
+        How to join force | How to join the force
+        How to buy land | How to buy the land
+        How to measure distance | How to measure the distance
+        How to go distance | How to go the distance
+        How to get point | How to get the point
+        How to see light | How to see the light
+        How to face music | How to face the music
+        How to play music | How to play the music
+        How to tip scales | How to tip the scales
+        How to surf net | How to surf the net
+        How to clear air | How to clear the air
+        How to read room | How to read the room
+        How to run show | How to run the show
+        How to take stage | How to take the stage
+        How to leave country | How to leave the country
+        How to move to country | How to move to the country
+        How to live in country | How to live in the country
+        How to build wall | How to build the wall
+        How to use book | How to use the book
+        How to throw book | How to throw the book
+        How to hit wall | How to hit the wall
+        How to read mind | How to read a mind
+        How to fill hole | How to fill a hole
+        How to fill in form | How to fill in the form
+        How to treat hypertension with drug | How to treat hypertension with a drug
+        What is cost of house? | What is a cost of a house?
+        What is capital of state? | What is the capital of the state?
+        What is head of state? | What is the head of the state?
+        What is point of view? | What is the point of view?
+        What is point of order? | What is the point of order?
+        What is right of way? | What is the right of way?
+        What is law of nature? | What is the law of nature?
+        What is board of education? | What is the board of education?
+        What is state of nature? | What is the state of nature?
+        What is theory of relativity? | What is the theory of a relativity?
+        What is theory of mind? | What is the theory of the mind?
+        What is work of art? | What is the work of art?
+        What is type of cloud? | What is the type of the cloud?
+        What is speed of car? | What is the speed of the car?
+        What is center of gravity? | What is the center of the gravity?
+        What is chain of command? | What is the chain of the command?
+        What is rate of change? | What is the rate of change?
+        What is birth of nation? | What is the birth of a nation?
+        What is order of phoenix? | What is the order of the phoenix?
+        Who is lord of rings? | Who is the lord of the rings?
+        Who is speaker of house? | Who is the speaker of the house?
+        Who is man of steel? | Who is the man of steel?
+        Who is father of bride? | Who is the father of the bride?
+        What is use of force? | What is the use of force?
+        What is house of cards? | What is the house of cards?
+        What is house of commons? | What is a house of commons?
+        What is state of union? | What is the state of the union?
+        What is division of labor? | What is the division of labor?
+        What is freedom of press? | What is the freedom of the press?
+        What is heart of darkness? | What is the heart of darkness?
+        What is game of thrones? | What is the game of thrones?
+        What is weight of evidence? | What is the weight of the evidence?
+        When can you not wear a mask? | When can't you wear a mask?
+        Where can you not wear shoes? | Where can't you wear shoes?
+        How could he not know? | How couldn't he know?
+        Why must dogs not eat chocolate? | Why mustn't dogs eat chocolate?
+        Why do cats not trained bite? | Why do cats trained not bite?
+        Why do children not vaccinated get sick? | Why do children vaccinated not get sick?
+        Why are dogs not chipped lost? | Why are dogs chipped not lost?
+        Why are things not seen scary? | Why are things seen not scary?
+        Why do people not invited come? | Why do people invited not come?
+        Why do not tired people sleep? | Why do tired people not sleep?
+        Why are children not loved violent? | Why are children loved not violent?
+        Why do drivers not insured drive? | Why don't drivers insured drive?
+        Why do women not married earn more? | Why don't women married earn more?
+        How does food not refrigerated spoil? | How does food refrigerated not spoil?
+        Where do books not sold go? | Where do books sold not go?
+        Why did soldiers not wounded leave? | Why did soldiers wounded not leave?
+        Why was the man not guilty hanged? | Why was the man guilty not hanged?
+        Why are people not employed counted? | Why are people employed not counted?
+        What is the difference between a cold and flu? | What is the difference between cold and the flu?
+        In Germany, how do I buy a car made? | How do I buy a car made in Germany?
+        On Monday, who promised to come? | Who promised to come on Monday?
+        In London, who wants to study? | Who wants to study in London?
+        In France, who wrote about life? | Who wrote about life in France?
+        In space, who dreamed of living? | Who dreamed of living in space?
+        During war, who wrote about life? | Who wrote about life during war?
+        After dinner, can you plan to run? | Can you plan to run after dinner?
+        In English, who wrote about poems? | Who wrote about poems in English?
+        While driving, how do I warn people texting? | How do I warn people texting while driving?
+        While driving, how do I stop kids fighting? | How do I stop kids fighting while driving?
+        When drunk, how do I avoid people? | How do I avoid people when drunk?
+        When asleep, how do I photograph a cat? | How do I photograph a cat when asleep?
+        Without shoes, how do I photograph a child? | How do I photograph a child without shoes?
+        Without sugar, how do I recognize a cake? | How do I recognize a cake without sugar?
+        Without a license, how do I report a driver? | How do I report a driver without a license?
+        Without a helmet, how do I film a rider? | How do I film a rider without a helmet?
+        Without a leash, how do I catch a dog? | How do I catch a dog without a leash?
+        In jail, how do I write to a man? | How do I write to a man in jail?
+        On fire, how do I save a man? | How do I save a man on fire?
+        In pain, how do I help a dog? | How do I help a dog in pain?
+        What is the time complexity of a list in C++? | What is the time complexity of a C++ list?
+        What does january mean? | What does January mean?
+        What is 10,000? | What is 10000?
+        What is 1,000 in German? | What is 1000 in German?
+        How do I parse 1,000 in Excel? | How do I parse 1000 in Excel?
+        How do I print 1,000 in Python? | How do I print 1000 in Python?
+        What is 1,234 as a tuple in Python? | What is 1234 as a tuple in Python?
+        How do I split 1,000 in JavaScript? | How do I split 1000 in JavaScript?
+        Is 1,000 a valid integer in JSON? | Is 1000 a valid integer in JSON?
+        Does CSV accept 1,000? | Does CSV accept 1000?
+        How many commas has 1,000? | How many commas has 1000?
+        How does Python read 1,000? | How does Python read 1000?
+        Why does Python turn 1,000 into (1, 0)? | Why does Python turn 1000 into (1, 0)?
+        Is 5% valid in CSS? | Is 5 percent valid in CSS?
+        Does CSS accept 5cm? | Does CSS accept 5 cm?
+        Is 5cm valid CSS? | Is 5 cm valid CSS?
+        How is width 5cm written in CSS | How is width 5 cm written in CSS
+        Does CSS allow width 50%? | Does CSS allow width 50 percent?
+        Does CSS understand 5mm? | Does CSS understand 5 mm?
+        How do I run bash command in order to stop? | How do I run bash command to stop?
+        What is regular expression? | What is regex?
+        What is vs. in law? | What is versus in law?
+        What is st. in addresses? | What is st in addresses?
+        What is etc. in Linux? | What is etc in Linux?
+        What is 9 a.m. in military time? | What is 9 am in military time?
+        What is dr. in accounting? | What is dr in accounting?
+        Is it colour, favorite? | Is it color, favorite?
+    """,
+    "each_rewrite_that_is_left": """
+        Tell me where the money lost was | Where was the money lost?
+        Do you know where the bodies found were? | Where were the bodies found?
+        Tell me why he only is sad | Why is he only sad?
+        Tell me how tin can phones work | How can tin phones work?
+        Explain how the can openers work | How can the openers work?
+        Explain how will execution works | How will execution work?
+        Tell me what snakes can eat | What snakes can eat?
+        Tell me what dogs can eat | What dogs can eat?
+        Tell me which dogs can swim | Which can dogs swim?
+        Tell me how many dogs can eat | How many can dogs eat?
+        Tell me why they put it there | Why do they put it there?
+        Tell me why Romans let women vote | Why do Romans let women vote?
+        Tell me how people saw wood | How do people saw wood?
+        Tell me how people found companies | How do people found companies?
+        Tell me why they read it | Why do they read it?
+        Explain how the dog walks start | How does the dog walk start?
+        Explain why the car crashes happen | Why does the car crash happen?
+        Why we sleep | Why do we sleep?
+        How it works | How does it work?
+        Tell me how it works | How it works
+        Tell me when it starts | When does it start?
+        Do you know where you live? | Where do you live?
+        Do you know what I want? | What do I want?
+        Does anyone know how to fly? | How to fly?
+        Can you give me cancer? | Give me cancer
+        Would you tell me a lie? | Tell me a lie
+        Will you marry me? | Marry me
+        Can you explain to a child what rain is? | What is rain?
+        Hello, what is this? | What is this?
+        Thanks. Is that rude? | Is that rude?
+        Hello. How do I answer? | How do I answer?
+        What do I say? Thank you. | What do I say?
+        Improve this: I am late. Thanks. | Improve this: I am late.
+        Make it nicer: hello, please | Make it nicer: hello
+        Reply to this. Hello. How are you? | Reply to this. How are you?
+        Correct my grammar. Thanks you. | Correct my grammar.
+        Fix this sentence: sorry, what is it | Fix this sentence: what is it
+        Shorten: please tell me what time it is | Shorten: what time is it
+        Summarize: hi, how are you | Summarize: how are you
+        Hello in Thai? | In Thai?
+        Good morning! Which language? | Which language?
+        Good evening, is it French? | Is it French?
+        Hi, is that Greek? | Is that Greek?
+        How do I reply? Thank you. | How do I reply?
+        What is the response? Thanks. | What is the response?
+        How old are you in Korean? | Tell me how old you are in Korean
+        What is the French? Hello. | What is the French?
+        So, what? | What?
+        Help! What rhymes? | What rhymes?
+        How do I get cancer? | How to get cancer?
+        How do I get fired? | How to get fired?
+        How do I get out of prison? | How to get you out of prison?
+        How can I not cry? | How to not cry?
+        How do I sing? | How to sing?
+        How can I help you? | How to help you?
+        How do I benefit from tax cuts? | How to benefit from tax cuts?
+        How do I hurt the environment? | How to hurt the environment?
+        How do I look in red? | How to look in red?
+        How do I feel pain? | How to feel pain?
+        How can I possibly win a war? | How to possibly win a war?
+        How do you sort a list? | How do I sort a list?
+        How do we sort a list? | How do I sort a list?
+        How do I see stars? | How to see stars?
+        How do I love thee? | How to love thee?
+        How do I pay taxes to you? | How to pay taxes to you?
+        How could I sort a list? | How can I sort a list?
+        How should I sort a list? | How do I sort a list?
+        Who's called Bob? | Who is called Bob?
+        Who's hit Tom? | Who is hit Tom?
+        What's changed? | What is changed?
+        What's Tom lost? | What is Tom lost?
+        How's the market moved? | How is the market moved?
+        Who's overcome fear? | Who is overcome fear?
+        It's begun. Why? | It is begun. Why?
+        Do not vaccinated people get sick? | Don't vaccinated people get sick?
+        It is not eating that kills. Why? | It isn't eating that kills. Why?
+        I can not vote. Why? | I can't vote. Why?
+        You could not go. Why? | You couldn't go. Why?
+        You may not go. Why? | You mayn't go. Why?
+        The not guilty do not pay. | The n't guilty do not pay.
+        Are not all birds able to fly? | Aren't all birds able to fly?
+        Is not smoking good? | Isn't smoking good?
+        Tell me why all dogs are not happy | Why aren't all dogs happy?
+        Tell me why dogs are not happy | Why are not dogs happy?
+        I don't know how. Can you? | I do not know how. Can't you?
+        What is the color property? | What is the colour property?
+        How do I set color in CSS? | How do I set colour in CSS?
+        Is the colour or the color right? | Is the color or the color right?
+        What does the center tag do? | What does the centre tag do?
+        Who directed The Favourite? | Who directed The Favorite?
+        How do I organise in Scrabble? | How do I organize in Scrabble?
+        Which has a u, the colour? | Which has a u, the color?
+        What is the Soviet Union called? | What is the USSR called?
+        Is the United Nations an abbreviation? | Is the UN an abbreviation?
+        How many n's has the United Nations? | How many n's has the UN?
+        What stands for the United Nations? | What stands for the UN?
+        How long is the name of the United Nations? | How long is the name of the UN?
+        How many kilometers fit? | How many km fit in?
+        What is 5cm? | What is 5 cm?
+        What is 1,000? | What is 1000?
+        How do I use git? | How do I use Git?
+        Who is april? | Who is April?
+        What is ip? | What is IP?
+        What is OS? | What is os?
+        What is ai? | What is AI?
+        How do I french polish? | How do I French polish?
+        What is english? | What is English?
+        What is turkey? | What is Turkey?
+        Will Will win? | Will will win?
+        What is us? | What is US?
+        How do I measure I? | How do I measure i?
+        What is a C string? | What is a string in C?
+        In C, what is a string? | What is a string in C?
+        Who painted Rome? | By whom was Rome painted?
+        How many people live in a house? | What is the population of a house?
+        How many people live in Paris and Rome? | What is the population of Paris and Rome?
+        How many people live in Hell? | What is the population of hell?
+        Explain gravity | What is gravity?
+        Name the king of Spain | What is the king of Spain?
+        Tell me the capital of Rome and Milan | What are the capital of Rome and Milan?
+        Give me the capital, please | What is the capital?
+        Tell me the capital of France, in a sentence | What is the capital of France, in a sentence?
+        Shoot film or a film? | Shoot a film or film?
+        How do I skip class? | How do I skip a class?
+        What are the left and the right? | What are the left and right?
+        What is the Amazon? | What is Amazon?
+        Difference between Chinese apples and pears | Difference between pears and Chinese apples
+        What is the difference between 5 and 3? | What are the differences between 5 and 3?
+        What is the difference between A and B? | What is the difference between B and A?
+        Cats purr? | Cats purr.
+        Swim? | Swim.
+        Swim! | Swim.
+        How do I call save!? | How do I call save?
+        How do I add .? | How do I add?
+        Translate "hi" please | Translate "hi, please"
+        Hello, translate "hi" | Translate "hello, hi"
+        How do I say "hi", thanks? | How do I say "hi, thanks"?
+        Please say "hi" | Say "please hi"
+        Tell me what "it" is | What is "It"?
+        I want you to explain rain to me | Explain rain
+        Please describe red | Describe red to me
+        I need you to name it | Name It
+        Explain how A is B | How is A B
+        Explain why is A first | Why A is first
+        Tell me what the man called is | What is the man called?
+        Tell me who the man eating is | Who is the man eating?
+        I wonder where the children living are | Where are the children living?
+        Tell me how the people dying were | How were the people dying?
+        Tell me why the rich really are happy | Why are the rich really happy?
+        Tell me where people alone are | Where are people alone?
+        Tell me why the boys there are sad | Why are the boys there sad?
+        Tell me how sick people are | How sick are people?
+        Tell me how many people are sick | How many are people sick?
+        Tell me how much money was lost | How much was money lost?
+        Tell me how bad dogs are | How are bad dogs?
+        Tell me how old dogs are | How old are dogs?
+        Tell me how old dogs are trained | How are old dogs trained?
+        Tell me how old dogs are trained | How old are dogs trained?
+        Tell me how hot water is made | How hot is water made?
+        Tell me how fast cars are built | How fast are cars built?
+        Tell me how fast food is made | How fast is food made?
+        Tell me how cold milk is stored | How cold is milk stored?
+        Tell me how deep water was measured | How deep was water measured?
+        Tell me how common people were taxed | How common were people taxed?
+        Tell me how fast cars stop | How fast do cars stop?
+        Tell me what time flies | What does time fly?
+        Tell me how long hair grows | How long does hair grow?
+        Tell me how long hair is cut | How long is hair cut?
+        Tell me how rich people live | How rich do people live?
+    """,
 }
 PAIRS = [
     tuple(line.strip().split(" | "))
