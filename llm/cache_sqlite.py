@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,13 +21,12 @@ from llm.cache_packing import (
     clears,
     listed,
     pack_answer,
-    pack_decision,
     possible,
     to_bytes,
     to_text,
     unpack_answer,
-    unpack_decision,
 )
+from llm.cache_sqlite_log import AT_ONCE, SqliteCacheLog, within
 from llm.cache_tables import (
     EVERYBODY,
     TABLES,
@@ -37,17 +35,12 @@ from llm.cache_tables import (
     clearings,
     decisions,
     entries,
-    is_near,
     rejections,
     size_of,
     totals,
 )
 from llm.cache_types import (
     CLEARING_KEPT_S,
-    DECISIONS_KEPT,
-    DECISIONS_KEPT_S,
-    REJECTIONS_KEPT,
-    REJECTIONS_KEPT_S,
     AnswerStore,
     CachedAnswer,
     CacheEntry,
@@ -55,15 +48,9 @@ from llm.cache_types import (
     CacheStoreError,
     CacheTotals,
     Candidate,
-    Decision,
-    DecisionCount,
-    Rejection,
 )
 from llm.served_values import keepable
 
-_AT_ONCE = 200
-_MOST = 1_000_000
-_MOST_TOKENS = 2**53  # what a server says may be any number
 _c = entries.c
 
 # Made once: making them takes longer than what SQLite does.
@@ -79,14 +66,14 @@ _USED = (
     .values(hits=_c.hits + 1, used_s=sa.func.max(_c.used_s, bindparam("now_s")))
 )
 _ADD, _ADD_BODY = sa.insert(entries), sa.insert(bodies)
-_expired = sa.select(_c.row).where(_c.expires_s <= bindparam("now_s")).limit(_AT_ONCE)
+_expired = sa.select(_c.row).where(_c.expires_s <= bindparam("now_s")).limit(AT_ONCE)
 _forget = sa.delete(entries).returning(_c.scope, _c.size)
 _FORGET_ONE = _forget.where(*_own)
 _FORGET_ROWS = _forget.where(_c.row.in_(bindparam("rows", expanding=True)))
 # A row's number may have become another's meanwhile.
 _FORGET_SOME = _FORGET_ROWS.where(_c.scope == bindparam("of_scope"))
 _FORGET_EXPIRED = _forget.where(_c.row.in_(_expired))
-_OLDEST = sa.select(_c.row, _c.size).order_by(_c.used_s, _c.size, _c.row).limit(_AT_ONCE)
+_OLDEST = sa.select(_c.row, _c.size).order_by(_c.used_s, _c.size, _c.row).limit(AT_ONCE)
 _TOTAL = sa.select(totals.c.size).where(totals.c.scope == EVERYBODY)
 _CLEARED = sa.select(clearings.c.at_s).where(
     clearings.c.scope == bindparam("of_scope"), clearings.c.name.in_(("", bindparam("model_name")))
@@ -99,36 +86,9 @@ _COUNT = _counted.on_conflict_do_update(
         "size": totals.c.size + _counted.excluded.size,
     },
 )
-_REJECT, _noted = sa.insert(rejections), insert(decisions)
-_NOTE = _noted.on_conflict_do_update(
-    index_elements=["scope", "decision_id"],
-    set_={
-        column.name: _noted.excluded[column.name]
-        for column in decisions.c
-        if column.name not in ("row", "scope", "decision_id")
-    },
-)
 
 
-def _surplus(table: sa.Table, *own: sa.ColumnElement[bool]) -> sa.Delete:
-    """All but the newest so many of those."""
-    kept = sa.select(table.c.row).where(*own).order_by(table.c.at_s.desc(), table.c.row.desc())
-    return sa.delete(table).where(
-        table.c.row.in_(kept.limit(_AT_ONCE).offset(bindparam("kept", type_=sa.Integer)))
-    )
-
-
-_FORGET_MANY_DECISIONS = _surplus(decisions, decisions.c.scope == bindparam("of_scope"))
-_FORGET_MANY_REJECTIONS = _surplus(
-    rejections,
-    rejections.c.scope == bindparam("of_scope"),
-    rejections.c.partition == bindparam("of_partition"),
-)
-_FORGET_OLD_DECISIONS = sa.delete(decisions).where(decisions.c.at_s < bindparam("before_s"))
-_FORGET_OLD_REJECTIONS = sa.delete(rejections).where(rejections.c.at_s < bindparam("before_s"))
-
-
-class SqliteAnswerStore:
+class SqliteAnswerStore(SqliteCacheLog):
     """An `AnswerStore` in one file, which several processes may share.
 
     Args:
@@ -147,9 +107,8 @@ class SqliteAnswerStore:
         busy_s: float = BUSY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._file = CacheFile(path, TABLES, VERSION, busy_s, clock)
+        super().__init__(CacheFile(path, TABLES, VERSION, busy_s, clock))
         self._max_bytes = max_bytes
-        self._own = threading.local()
 
     # -- answers --
 
@@ -214,14 +173,6 @@ class SqliteAnswerStore:
                 self._make_room(connection, row)
 
             self._afterwards("answers", tidy)
-
-    def _afterwards(self, name: str, tidy: Callable[[], None]) -> None:
-        """Have it done at the end of several writes, once for each name; else at once."""
-        pending: dict[str, Callable[[], None]] | None = getattr(self._own, "pending", None)
-        if pending is None:
-            tidy()
-        else:
-            pending[name] = tidy
 
     def _make_room(self, connection: Connection, kept: int) -> None:
         """Forget the least recently used over the cap, but for that row; so many at once that room
@@ -306,7 +257,7 @@ class SqliteAnswerStore:
         self, scope: str, now_s: float, limit: int, skip: int = 0, text: str = ""
     ) -> Sequence[CacheEntry]:
         """As in `AnswerStore`."""
-        limit, skip = _within(limit), _within(skip)
+        limit, skip = within(limit), within(skip)
         if not possible(scope) or not limit:
             return []
         of_scope = (_c.scope == scope, _c.expires_s > now_s)
@@ -322,9 +273,9 @@ class SqliteAnswerStore:
                     some = list(islice(having, skip, skip + limit))
                 rows = [
                     row
-                    for start in range(0, len(some), _AT_ONCE)
+                    for start in range(0, len(some), AT_ONCE)
                     for row in connection.execute(
-                        shown.where(*of_scope, _c.row.in_(some[start : start + _AT_ONCE]))
+                        shown.where(*of_scope, _c.row.in_(some[start : start + AT_ONCE]))
                     ).all()
                 ]
             else:
@@ -371,8 +322,8 @@ class SqliteAnswerStore:
         with self._file.reading() as connection:
             rows = connection.execute(sa.select(_c.row).where(*wanted)).scalars().all()
         gone = 0
-        for start in range(0, len(rows), _AT_ONCE):
-            some = rows[start : start + _AT_ONCE]
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
             with self._file.writing() as connection:
                 gone += _forgotten(connection, _FORGET_SOME, {"of_scope": scope, "rows": some})
         if model is None and before_s is None:
@@ -392,127 +343,6 @@ class SqliteAnswerStore:
             )
             old = clearings.c.at_s < at_s - CLEARING_KEPT_S
             connection.execute(sa.delete(clearings).where(old))
-
-    # -- what a person said of it, and the log --
-
-    def reject(self, partition: str, scope: str, rejection: Rejection) -> None:
-        """As in `AnswerStore`."""
-        if not possible(scope, partition):
-            raise CacheStoreError("no key of a rejection")
-        values = {
-            "scope": scope,
-            "partition": partition,
-            "at_s": rejection.at_s,
-            "similarity": rejection.similarity,
-            "embedding": keepable(rejection.embedding),
-            "vector": rejection.vector,
-        }
-        own = {"of_scope": scope, "of_partition": partition, "kept": REJECTIONS_KEPT}
-        with self._file.writing() as connection:
-            connection.execute(_REJECT, values)
-            connection.execute(_FORGET_MANY_REJECTIONS, own)
-            old = {"before_s": rejection.at_s - REJECTIONS_KEPT_S}
-            connection.execute(_FORGET_OLD_REJECTIONS, old)
-
-    def rejections(self, partition: str, scope: str) -> Sequence[Rejection]:
-        """As in `AnswerStore`."""
-        if not possible(scope, partition):
-            return []
-        table = rejections.c
-        with self._file.reading() as connection:
-            rows = connection.execute(
-                sa.select(table.vector, table.embedding, table.similarity, table.at_s)
-                .where(table.scope == scope, table.partition == partition)
-                .order_by(table.at_s.desc(), table.row.desc())
-            ).all()
-        return [Rejection(*row) for row in rows]
-
-    def note(self, decision: Decision) -> None:
-        """As in `AnswerStore`."""
-        if not possible(decision.scope):
-            raise CacheStoreError("no scope of a decision")
-        scope, at_s = decision.scope, decision.at_s
-        values = {
-            "scope": scope,
-            "decision_id": to_bytes(decision.decision_id),
-            "at_s": at_s,
-            "judged": None if decision.judged is None else int(decision.judged),
-            "kind": decision.kind,
-            "reason": keepable(decision.reason),
-            "model": keepable(decision.model),
-            "saved_tokens": min(decision.saved_tokens, _MOST_TOKENS),
-            "saved_s": decision.saved_s,
-            "body": pack_decision(decision),
-        }
-        with self._file.writing() as connection:
-            connection.execute(_NOTE, values)
-
-            def tidy() -> None:
-                own = {"of_scope": scope, "kept": DECISIONS_KEPT}
-                connection.execute(_FORGET_MANY_DECISIONS, own)
-                connection.execute(_FORGET_OLD_DECISIONS, {"before_s": at_s - DECISIONS_KEPT_S})
-
-            self._afterwards(f"decisions of {scope}", tidy)
-
-    def decisions(self, scope: str, limit: int = DECISIONS_KEPT) -> Sequence[Decision]:
-        """As in `AnswerStore`."""
-        if not possible(scope):
-            return []
-        return self._decisions(scope, decisions.c.scope == scope, limit)
-
-    def near(self, scope: str, limit: int) -> Sequence[Decision]:
-        """As in `AnswerStore`."""
-        if not possible(scope):
-            return []
-        return self._decisions(scope, sa.and_(decisions.c.scope == scope, is_near), limit)
-
-    def counts(self, scope: str) -> Sequence[DecisionCount]:
-        """As in `AnswerStore`."""
-        if not possible(scope):
-            return []
-        table = decisions.c
-        of = (table.kind, table.reason, table.model)
-        with self._file.reading() as connection:
-            rows = connection.execute(
-                sa.select(
-                    *of,
-                    sa.func.count(),
-                    sa.func.sum(table.saved_tokens),
-                    sa.func.sum(table.saved_s),
-                )
-                .where(table.scope == scope)
-                .group_by(*of)
-            ).all()
-        return [DecisionCount(*row) for row in rows]
-
-    def _decisions(
-        self, scope: str, wanted: sa.ColumnElement[bool], limit: int
-    ) -> Sequence[Decision]:
-        table = decisions.c
-        with self._file.reading() as connection:
-            rows = connection.execute(
-                sa.select(table.body, table.judged)
-                .where(wanted)
-                .order_by(table.at_s.desc(), table.row.desc())
-                .limit(_within(limit))
-            ).all()
-        found = (
-            unpack_decision(body, scope, None if judged is None else bool(judged))
-            for body, judged in rows
-        )
-        return [decision for decision in found if decision is not None]
-
-    def judge(self, decision_id: str, scope: str, same: bool) -> None:
-        """As in `AnswerStore`."""
-        if not possible(scope):
-            return
-        table = decisions.c
-        with self._file.writing() as connection:
-            connection.execute(
-                sa.update(decisions)
-                .where(table.scope == scope, table.decision_id == to_bytes(decision_id))
-                .values(judged=int(same))
-            )
 
     def together(self, writes: Sequence[Callable[[AnswerStore], object]]) -> None:
         """As in `AnswerStore`. In one transaction: where one fails none is done."""
@@ -552,10 +382,6 @@ def _has(question: object, folded: str) -> bool:
     with suppress(ValueError):  # damaged
         return folded in keepable(to_text(question)).casefold()
     return False
-
-
-def _within(number: int) -> int:
-    return min(max(number, 0), _MOST)
 
 
 def _forgotten(connection: Connection, deleting: Any, values: Mapping[str, Any]) -> int:
