@@ -42,6 +42,7 @@ from llm.cache_packing import (
 from llm.cache_redis_scripts import SCRIPTS
 from llm.cache_types import (
     CLEARING_KEPT_S,
+    CLOCK_AHEAD_S,
     DECISIONS_KEPT,
     DECISIONS_KEPT_S,
     REJECTIONS_KEPT,
@@ -118,7 +119,7 @@ class RedisAnswerStore:
             pipeline.zscore(_key("scope", scope), digest)
             pipeline.hget(_key("answer", scope, digest), "body")
             listed_s, body = pipeline.execute()
-        if listed_s is None or body is None:
+        if listed_s is None or listed_s > now_s + CLOCK_AHEAD_S or body is None:
             return None
         answer = unpack_answer(body, digest, scope)
         return answer if answer is not None and answer.expires_s > now_s else None
@@ -158,6 +159,7 @@ class RedisAnswerStore:
             answer.expires_s,
             self._max_bytes,
             _AT_ONCE,
+            answer.created_s + CLOCK_AHEAD_S,
             body,
             meta,
             candidate,
@@ -205,7 +207,7 @@ class RedisAnswerStore:
             return list(islice(having, skip, skip + limit))
         entries = []
         for digest, size, partition, used_s, meta, hits in self._run(
-            "entries", scope, now_s, limit, skip
+            "entries", scope, now_s, now_s + CLOCK_AHEAD_S, limit, skip
         ):
             shown = unpack_listed(meta)
             if shown is not None:
@@ -219,7 +221,9 @@ class RedisAnswerStore:
         Read here: Lua knows the case of English letters only.
         """
         with self._told():
-            used: Any = self._redis.zrevrange(_key("scope", scope), 0, -1, withscores=True)
+            used: Any = self._redis.zrevrangebyscore(
+                _key("scope", scope), now_s + CLOCK_AHEAD_S, "-inf", withscores=True
+            )
         escaped = json.dumps(folded, ensure_ascii=False)[1:-1]
         for start in range(0, len(used), _AT_ONCE):
             some = used[start : start + _AT_ONCE]
@@ -240,7 +244,7 @@ class RedisAnswerStore:
         """As in `AnswerStore`."""
         if not possible(scope):
             return CacheTotals(0, 0)
-        return CacheTotals(*map(int, self._run("totals", scope, now_s)))
+        return CacheTotals(*map(int, self._run("totals", scope, now_s, now_s + CLOCK_AHEAD_S)))
 
     def clear(
         self,

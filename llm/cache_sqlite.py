@@ -41,6 +41,7 @@ from llm.cache_tables import (
 )
 from llm.cache_types import (
     CLEARING_KEPT_S,
+    CLOCK_AHEAD_S,
     AnswerStore,
     CachedAnswer,
     CacheEntry,
@@ -54,25 +55,26 @@ from llm.served_values import keepable
 _c = entries.c
 
 # Made once: making them takes longer than what SQLite does.
+_ahead = _c.used_s > bindparam("now_s") + CLOCK_AHEAD_S  # never before it was made
+_gone = sa.or_(_c.expires_s <= bindparam("now_s"), _ahead)
 _own = (_c.scope == bindparam("of_scope"), _c.digest == bindparam("of_digest"))
-_GET = (
-    sa.select(bodies.c.body)
-    .join(entries, bodies.c.row == _c.row)
-    .where(*_own, _c.expires_s > bindparam("now_s"))
-)
+_GET = sa.select(bodies.c.body).join(entries, bodies.c.row == _c.row).where(*_own, ~_gone)
 _USED = (
     sa.update(entries)
     .where(*_own)
     .values(hits=_c.hits + 1, used_s=sa.func.max(_c.used_s, bindparam("now_s")))
 )
 _ADD, _ADD_BODY = sa.insert(entries), sa.insert(bodies)
+# Each by its own index.
 _expired = sa.select(_c.row).where(_c.expires_s <= bindparam("now_s")).limit(AT_ONCE)
+_of_later = sa.select(_c.row).where(_ahead).limit(AT_ONCE)
 _forget = sa.delete(entries).returning(_c.scope, _c.size)
 _FORGET_ONE = _forget.where(*_own)
 _FORGET_ROWS = _forget.where(_c.row.in_(bindparam("rows", expanding=True)))
 # A row's number may have become another's meanwhile.
 _FORGET_SOME = _FORGET_ROWS.where(_c.scope == bindparam("of_scope"))
 _FORGET_EXPIRED = _forget.where(_c.row.in_(_expired))
+_FORGET_LATER = _forget.where(_c.row.in_(_of_later))
 _OLDEST = sa.select(_c.row, _c.size).order_by(_c.used_s, _c.size, _c.row).limit(AT_ONCE)
 _TOTAL = sa.select(totals.c.size).where(totals.c.scope == EVERYBODY)
 _CLEARED = sa.select(clearings.c.at_s).where(
@@ -170,6 +172,7 @@ class SqliteAnswerStore(SqliteCacheLog):
 
             def tidy() -> None:
                 _forgotten(connection, _FORGET_EXPIRED, {"now_s": answer.created_s})
+                _forgotten(connection, _FORGET_LATER, {"now_s": answer.created_s})
                 self._make_room(connection, row)
 
             self._afterwards("answers", tidy)
@@ -243,8 +246,9 @@ class SqliteAnswerStore(SqliteCacheLog):
                 ).where(
                     _c.scope == scope,
                     _c.partition == partition,
-                    _c.expires_s > now_s,
-                )
+                    ~_gone,
+                ),
+                {"now_s": now_s},
             ).all()
         # Here, and not in the query: SQLite would carry the vectors through its sorting.
         newest = sorted(rows, key=lambda row: (row.created_s, row.row), reverse=True)
@@ -260,7 +264,7 @@ class SqliteAnswerStore(SqliteCacheLog):
         limit, skip = within(limit), within(skip)
         if not possible(scope) or not limit:
             return []
-        of_scope = (_c.scope == scope, _c.expires_s > now_s)
+        of_scope, now = (_c.scope == scope, ~_gone), {"now_s": now_s}
         order = (_c.used_s.desc(), _c.row.desc())
         columns = (column for column in _c if column.name not in ("row", "vector"))
         shown, folded = sa.select(*columns).order_by(*order), text.casefold()
@@ -268,18 +272,18 @@ class SqliteAnswerStore(SqliteCacheLog):
             if text:
                 # Here, and not in the query: SQLite knows the case of English letters only.
                 questions = sa.select(_c.row, _c.question).where(*of_scope).order_by(*order)
-                with connection.execute(questions) as all_of_them:
+                with connection.execute(questions, now) as all_of_them:
                     having = (row for row, question in all_of_them if _has(question, folded))
                     some = list(islice(having, skip, skip + limit))
                 rows = [
                     row
                     for start in range(0, len(some), AT_ONCE)
                     for row in connection.execute(
-                        shown.where(*of_scope, _c.row.in_(some[start : start + AT_ONCE]))
+                        shown.where(*of_scope, _c.row.in_(some[start : start + AT_ONCE])), now
                     ).all()
                 ]
             else:
-                rows = [*connection.execute(shown.where(*of_scope).limit(limit).offset(skip))]
+                rows = [*connection.execute(shown.where(*of_scope).limit(limit).offset(skip), now)]
         found = []
         for row in rows:
             with suppress(ValueError):  # damaged
@@ -294,13 +298,14 @@ class SqliteAnswerStore(SqliteCacheLog):
             all_of_it = connection.execute(
                 sa.select(totals.c.entries, totals.c.size).where(totals.c.scope == scope)
             ).first() or (0, 0)
-            # Few: each answer that is kept takes expired ones away.
-            expired = connection.execute(
+            # Few: each answer that is kept takes such away.
+            gone = connection.execute(
                 sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(_c.size), 0)).where(
-                    _c.scope == scope, _c.expires_s <= now_s
-                )
+                    _c.scope == scope, _gone
+                ),
+                {"now_s": now_s},
             ).one()
-        return CacheTotals(all_of_it[0] - expired[0], all_of_it[1] - expired[1])
+        return CacheTotals(all_of_it[0] - gone[0], all_of_it[1] - gone[1])
 
     def clear(
         self,
