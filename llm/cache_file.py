@@ -20,7 +20,7 @@ from filelock import FileLock
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from llm.cache_types import CacheStoreError
+from llm.cache_types import CacheBusyError, CacheStoreError
 
 BUSY_S = 0.04
 """How long a write waits for another's."""
@@ -30,6 +30,7 @@ _LOG_BYTES = 16 * 1024 * 1024
 _PAGES_AT_ONCE = 1_000
 _UNFIT = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 _GONE = ("SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY_DBMOVED")
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "TimeoutError")
 _OTHER_TABLES = ("no such table", "no such column", "has no column")
 
 logger = logging.getLogger(__name__)
@@ -135,12 +136,13 @@ class CacheFile:
             elif name.startswith(_GONE):
                 self.close()
             # Not `from fault`: a driver's message may quote what people wrote.
-            raise CacheStoreError(f"the file of the answer cache: {name}") from None
+            kind = CacheBusyError if name.startswith(_BUSY) else CacheStoreError
+            raise kind(f"the file of the answer cache: {name}") from None
 
     def _engine(self) -> Engine:
         """The engine, made at its first use."""
         if not self._lock.acquire(timeout=self._busy_s):
-            raise CacheStoreError("the file of the answer cache: being opened")
+            raise CacheBusyError("the file of the answer cache: being opened")
         try:
             if self._engine_made is not None and _identity(self._path) != self._opened:
                 self._dispose()  # it was deleted or replaced

@@ -48,6 +48,7 @@ from llm.cache_types import (
     REJECTIONS_KEPT,
     REJECTIONS_KEPT_S,
     AnswerStore,
+    CacheBusyError,
     CachedAnswer,
     CacheEntry,
     CacheKey,
@@ -369,7 +370,7 @@ class RedisAnswerStore:
 
     def together(self, writes: Sequence[Callable[[AnswerStore], object]]) -> None:
         """As in `AnswerStore`. In one pipeline: where one fails the others are done."""
-        with self._told(), self._redis.pipeline(transaction=False) as pipeline:
+        with self._told(aside=True), self._redis.pipeline(transaction=False) as pipeline:
             self._own.pipeline = pipeline
             try:
                 for write in writes:
@@ -392,7 +393,7 @@ class RedisAnswerStore:
             return self._scripts[name](args=[PREFIX, *map(_argument, arguments)], client=pipeline)
 
     @contextmanager
-    def _told(self) -> Generator[None]:
+    def _told(self, *, aside: bool = False) -> Generator[None]:
         failed = self._failed
         if failed is not None and self._clock() < failed[1]:
             raise CacheStoreError(f"Redis: {failed[0]}")
@@ -400,6 +401,8 @@ class RedisAnswerStore:
             yield
         except (redis.RedisError, OSError, ValueError, ArithmeticError, TypeError) as fault:
             name = _name(fault)
+            if aside and isinstance(fault, redis.TimeoutError):  # nobody waits for these
+                raise CacheBusyError(f"Redis: {name}") from None
             if isinstance(fault, redis.ConnectionError | redis.TimeoutError | OSError):
                 self._failed = (name, self._clock() + _LEFT_ALONE_S)
             # Not `from fault`: its text holds the address.

@@ -202,6 +202,10 @@ class CacheStoreError(Exception):
     """
 
 
+class CacheBusyError(CacheStoreError):
+    """It had no time for it now, which says nothing of the next."""
+
+
 class AnswerStore(Protocol):
     """Keeps answers, the vectors of their questions, rejections and the log of decisions.
 

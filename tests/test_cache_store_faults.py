@@ -25,6 +25,7 @@ from llm.cache_tables import VERSION
 from llm.cache_types import (
     SHARED,
     AnswerStore,
+    CacheBusyError,
     CacheStoreError,
     CacheTotals,
     Candidate,
@@ -492,6 +493,22 @@ def test_the_way_to_redis_stalls(server: RedisServer, caplog: pytest.LogCaptureF
             tried.fails()
             proxy.flow()
             tried.keeps()
+    finally:
+        proxy.close()
+
+
+def test_writes_that_nobody_waits_for_do_not_take_redis_from_others(
+    server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxy = StallingProxy(server.port)
+    try:
+        with trying(server.url_with(PASSWORD, proxy.port), caplog) as tried:
+            tried.keeps()
+            proxy.stall()
+            with pytest.raises(CacheBusyError):
+                tried.store.together([lambda store: store.used(digest_of("a"), SHARED, NOW_S)])
+            proxy.flow()
+            assert tried.store.get(digest_of("a"), SHARED, NOW_S) is not None, "at once"
     finally:
         proxy.close()
 
