@@ -45,6 +45,7 @@ from llm.cache_types import (
     AnswerStore,
     CachedAnswer,
     CacheEntry,
+    CacheFullError,
     CacheKey,
     CacheStoreError,
     CacheTotals,
@@ -53,6 +54,8 @@ from llm.cache_types import (
 from llm.served_values import keepable
 
 _c = entries.c
+
+_FEW = 10  # at once, where there is hardly room
 
 # Made once: making them takes longer than what SQLite does.
 _ahead = _c.used_s > bindparam("now_s") + CLOCK_AHEAD_S  # never before it was made
@@ -71,8 +74,6 @@ _of_later = sa.select(_c.row).where(_ahead).limit(AT_ONCE)
 _forget = sa.delete(entries).returning(_c.scope, _c.size)
 _FORGET_ONE = _forget.where(*_own)
 _FORGET_ROWS = _forget.where(_c.row.in_(bindparam("rows", expanding=True)))
-# A row's number may have become another's meanwhile.
-_FORGET_SOME = _FORGET_ROWS.where(_c.scope == bindparam("of_scope"))
 _FORGET_EXPIRED = _forget.where(_c.row.in_(_expired))
 _FORGET_LATER = _forget.where(_c.row.in_(_of_later))
 _OLDEST = sa.select(_c.row, _c.size).order_by(_c.used_s, _c.size, _c.row).limit(AT_ONCE)
@@ -315,7 +316,14 @@ class SqliteAnswerStore(SqliteCacheLog):
         model: str | None = None,
         before_s: float | None = None,
     ) -> int:
-        """As in `AnswerStore`. In many short transactions: others write in between."""
+        """As in `AnswerStore`. In many short transactions: others write in between.
+
+        On a full disk not even that has room at first. A file that holds nobody else's is removed
+        then; else the log of writes is used over and over, which does where it is long enough.
+
+        Raises:
+            CacheFullError: it isn't, and not all is gone.
+        """
         if not possible(scope):
             return 0
         wanted = [_c.scope == scope]
@@ -323,21 +331,61 @@ class SqliteAnswerStore(SqliteCacheLog):
             wanted.append(_c.model == keepable(model))
         if before_s is not None:
             wanted.append(_c.created_s < before_s)
-        self._note_clearing(scope, model, now_s if before_s is None else min(now_s, before_s))
-        with self._file.reading() as connection:
-            rows = connection.execute(sa.select(_c.row).where(*wanted)).scalars().all()
-        gone = 0
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            with self._file.writing() as connection:
-                gone += _forgotten(connection, _FORGET_SOME, {"of_scope": scope, "rows": some})
-        if model is None and before_s is None:
-            with self._file.writing() as connection:
+        at_s = now_s if before_s is None else min(now_s, before_s)
+        everything = model is None and before_s is None
+
+        def clear(at_once: int, make_room: Callable[[], None]) -> int:
+            make_room()
+            self._note_clearing(scope, model, at_s)
+            gone = self._cleared(entries, wanted, at_once, make_room)
+            if everything:
                 for table in (rejections, decisions):
-                    connection.execute(sa.delete(table).where(table.c.scope == scope))
+                    self._cleared(table, [table.c.scope == scope], at_once, make_room)
+            return gone
+
+        try:
+            gone = clear(AT_ONCE, lambda: None)
+        except CacheFullError:
+            alone = self._alone(scope) if everything else None
+            if alone is None:
+                gone = clear(_FEW, self._file.reuse_log)
+            else:
+                self._file.begin_anew()
+                gone = alone + clear(AT_ONCE, lambda: None)
         if gone:
             self._file.give_back()
         return gone
+
+    def _cleared(
+        self,
+        table: sa.Table,
+        wanted: Sequence[sa.ColumnElement[bool]],
+        at_once: int,
+        make_room: Callable[[], None],
+    ) -> int:
+        with self._file.reading() as connection:
+            rows = connection.execute(sa.select(table.c.row).where(*wanted)).scalars().all()
+        gone = 0
+        for start in range(0, len(rows), at_once):
+            # A row's number may have become another's meanwhile.
+            some = table.c.row.in_(rows[start : start + at_once])
+            make_room()
+            with self._file.writing() as connection:
+                if table is entries:
+                    gone += _forgotten(connection, _forget.where(some, *wanted), {})
+                else:
+                    connection.execute(sa.delete(table).where(some, *wanted))
+        return gone
+
+    def _alone(self, scope: str) -> int | None:
+        """How many entries the scope has, where nobody else has anything; else None."""
+        with self._file.reading() as connection:
+            for table in (entries, rejections, decisions):
+                others = sa.select(table.c.row).where(table.c.scope != scope).limit(1)
+                if connection.execute(others).first() is not None:
+                    return None
+            own = sa.select(sa.func.count()).where(_c.scope == scope)
+            return connection.execute(own).scalar() or 0
 
     def _note_clearing(self, scope: str, model: str | None, at_s: float) -> None:
         with self._file.writing() as connection:

@@ -202,6 +202,10 @@ class CacheStoreError(Exception):
     """
 
 
+class CacheFullError(CacheStoreError):
+    """Its disk has no room left."""
+
+
 class CacheBusyError(CacheStoreError):
     """It had no time for it now, which says nothing of the next."""
 
