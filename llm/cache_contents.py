@@ -69,8 +69,7 @@ class CacheContents:
         def of(store: AnswerStore, scope: str) -> Sequence[CacheEntry]:
             return store.entries(scope, now_s, limit, text=text)
 
-        # All questions are read for a text.
-        found = self._each(owner, of, may_be_slow=bool(text))
+        found = self._each(owner, of)
         listed = [entry for entries in found for entry in entries]
         return sorted(listed, key=lambda entry: -entry.used_s)[:limit]
 
@@ -89,9 +88,7 @@ class CacheContents:
     def decisions(self, owner: str) -> Sequence[Decision]:
         """What was decided for this person, newest first."""
         self._writer.flush(LOOK_LIMIT_S)
-        return self._guard.ask(
-            lambda store: store.decisions(person_scope(owner)), EXPORT_LIMIT_S, may_be_slow=True
-        )
+        return self._guard.ask(lambda store: store.decisions(person_scope(owner)), EXPORT_LIMIT_S)
 
     def counts(self, owner: str) -> Sequence[DecisionCount]:
         """What these come to, without reading them."""
@@ -156,13 +153,11 @@ class CacheContents:
     def _forgettable(self, owner: str) -> tuple[str, ...]:
         return self.scopes(owner) if self.shared_clear else (person_scope(owner),)
 
-    def _each(
-        self, owner: str, what: Callable[[AnswerStore, str], T], *, may_be_slow: bool = False
-    ) -> list[T]:
+    def _each(self, owner: str, what: Callable[[AnswerStore, str], T]) -> list[T]:
         def of(scope: str) -> T:
-            return self._look(lambda store: what(store, scope), may_be_slow=may_be_slow)
+            return self._look(lambda store: what(store, scope))
 
         return [of(scope) for scope in self.scopes(owner)]
 
-    def _look(self, what: Callable[[AnswerStore], T], *, may_be_slow: bool = False) -> T:
-        return self._guard.ask(what, LOOK_LIMIT_S, may_be_slow=may_be_slow)
+    def _look(self, what: Callable[[AnswerStore], T]) -> T:
+        return self._guard.ask(what, LOOK_LIMIT_S)

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from filelock import FileLock
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from llm.cache_types import CacheStoreError
+from llm.cache_types import CacheBusyError, CacheFullError, CacheStoreError
 
 BUSY_S = 0.04
 """How long a write waits for another's."""
@@ -30,6 +30,8 @@ _LOG_BYTES = 16 * 1024 * 1024
 _PAGES_AT_ONCE = 1_000
 _UNFIT = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT")
 _GONE = ("SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY_DBMOVED")
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "TimeoutError")
+_FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 _OTHER_TABLES = ("no such table", "no such column", "has no column")
 
 logger = logging.getLogger(__name__)
@@ -117,6 +119,43 @@ class CacheFile:
                 driver.execute(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})").fetchall()
                 free, before = driver.execute("PRAGMA freelist_count").fetchone()[0], free
 
+    def reuse_log(self) -> None:
+        """Have the next write overwrite the write-ahead log: on a full disk it can't grow.
+
+        Source: https://www.sqlite.org/pragma.html#pragma_wal_checkpoint
+        """
+        with self._told(), self._engine().connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            driver.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+
+    def begin_anew(self) -> None:
+        """Remove the file with all that is in it, as where not even deleting has room.
+
+        Others who have it open go over to the new one at their next use. What they are just
+        writing is lost, and what they are just reading fails.
+
+        Raises:
+            CacheStoreError: it is being opened, or can't be removed.
+        """
+        with self._told():
+            if not self._lock.acquire(timeout=self._busy_s):
+                raise CacheBusyError("the file of the answer cache: being opened")
+            try:
+                with FileLock(self._beside(".lock"), timeout=self._busy_s):
+                    self._dispose()
+                    with ExitStack() as opened:
+                        held = [
+                            opened.enter_context(each.open("r+b"))
+                            for each in (self._path, self._beside("-wal"))
+                            if each.exists()
+                        ]
+                        self._unlink()
+                        for each in held:  # or it takes its room until others let go of it
+                            each.truncate()
+            finally:
+                self._lock.release()
+        logger.warning("The disk is full; all of %s was to go, so it begins anew", self._path.name)
+
     def close(self) -> None:
         """Let go of every connection; the next use opens new ones."""
         with self._lock:
@@ -126,7 +165,7 @@ class CacheFile:
     def _told(self) -> Generator[None]:
         try:
             yield
-        except (SQLAlchemyError, OSError, ValueError, ArithmeticError) as fault:
+        except (SQLAlchemyError, sqlite3.Error, OSError, ValueError, ArithmeticError) as fault:
             name = _name(fault)
             if name.startswith(_UNFIT) or name == "other tables":
                 with self._lock:
@@ -135,12 +174,12 @@ class CacheFile:
             elif name.startswith(_GONE):
                 self.close()
             # Not `from fault`: a driver's message may quote what people wrote.
-            raise CacheStoreError(f"the file of the answer cache: {name}") from None
+            raise _kind(name)(f"the file of the answer cache: {name}") from None
 
     def _engine(self) -> Engine:
         """The engine, made at its first use."""
         if not self._lock.acquire(timeout=self._busy_s):
-            raise CacheStoreError("the file of the answer cache: being opened")
+            raise CacheBusyError("the file of the answer cache: being opened")
         try:
             if self._engine_made is not None and _identity(self._path) != self._opened:
                 self._dispose()  # it was deleted or replaced
@@ -206,6 +245,9 @@ class CacheFile:
         logger.warning(
             "%s was damaged or of another version; the answer cache begins anew", self._path.name
         )
+        self._unlink()
+
+    def _unlink(self) -> None:
         for each in (self._beside("-wal"), self._beside("-shm"), self._path):
             each.unlink(missing_ok=True)
 
@@ -227,6 +269,12 @@ def _name(fault: BaseException) -> str:
     if any(words in str(origin) for words in _OTHER_TABLES):
         return "other tables"
     return str(getattr(origin, "sqlite_errorname", "") or type(origin).__name__)
+
+
+def _kind(name: str) -> type[CacheStoreError]:
+    if name.startswith(_FULL):
+        return CacheFullError
+    return CacheBusyError if name.startswith(_BUSY) else CacheStoreError
 
 
 def _make_engine(path: Path, busy_s: float) -> Engine:

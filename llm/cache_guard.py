@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TypeVar
 
-from llm.cache_types import AnswerStore, CacheStoreError
+from llm.cache_types import AnswerStore, CacheBusyError, CacheStoreError
 from llm.fault_log import log_fault
 
 logger = logging.getLogger(__name__)
@@ -23,10 +23,12 @@ PAUSE_S = 1.0
 """How long a store that failed is left alone."""
 SLOW_TIMES = 3
 """So many times in a row too slow counts as a failure. Once may be a busy machine."""
+_QUIET_S = 60.0
+"""How long nothing must fail until that is said in the log: each question may fail in turn."""
 _THREADS = 4
 
 
-class _TookTooLongError(CacheStoreError):
+class _TookTooLongError(CacheBusyError):
     """Nothing is known of it yet."""
 
 
@@ -58,6 +60,7 @@ class CacheGuard:
         self._lock = threading.Lock()
         self._opening: Future[AnswerStore] | None = None
         self._failed_s: float | None = None
+        self._warned_s: float | None = None  # the last failure since the log has a warning
         self._slow = 0
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="answer-cache")
 
@@ -77,30 +80,32 @@ class CacheGuard:
         what: Callable[[AnswerStore], T],
         limit_s: float | None = None,
         *,
-        may_be_slow: bool = False,
+        insist: bool = False,
     ) -> T:
         """What the store says.
 
         Args:
-            limit_s: a longer limit, for who may wait: a page about the cache, a writer.
-            may_be_slow: it is much that is asked for, so that it took too long says nothing of
-                the store. A failure still does.
+            limit_s: a longer limit, for who may wait: a page about the cache, a search, a writer.
+                That the store takes longer then, or is busy, says nothing of what answers wait
+                for. A failure still does.
+            insist: ask also where it was left alone: a person wants it.
 
         Raises:
             CacheStoreError: it failed, took too long, did so a moment ago, or isn't open yet.
         """
+        held_up = limit_s is None
         end_s = time.monotonic() + (self._limit_s if limit_s is None else limit_s)
         with self._lock:
             failed_s = self._failed_s
-        if failed_s is not None and self._clock() - failed_s < self._pause_s:
+        if failed_s is not None and self._clock() - failed_s < self._pause_s and not insist:
             raise CacheStoreError("left alone after a failure")
         store = self._opened(end_s - time.monotonic())
         future = self._submit(lambda: what(store))
         try:
             told = self._result(future, end_s - time.monotonic())
-        except _TookTooLongError:
+        except CacheBusyError:
             future.cancel()
-            if not may_be_slow:
+            if held_up:
                 self._was_slow()
             raise
         except _ClosedError:
@@ -109,9 +114,12 @@ class CacheGuard:
             self._failed(str(error))
             raise
         with self._lock:
-            back, self._failed_s = self._failed_s is not None, None
-            if not may_be_slow:
+            self._failed_s = None
+            if held_up:
                 self._slow = 0
+            back = self._warned_s is not None and self._clock() - self._warned_s >= _QUIET_S
+            if back:
+                self._warned_s = None
         if back:
             logger.info("The answer cache can be used again")
         return told
@@ -184,7 +192,8 @@ class CacheGuard:
 
     def _failed(self, why: str) -> None:
         with self._lock:
-            first, self._failed_s = self._failed_s is None, self._clock()
+            first, self._failed_s = self._warned_s is None, self._clock()
+            self._warned_s = self._failed_s
         if first:
             logger.warning("The answer cache can't be used, so the model is asked: %s", why)
 

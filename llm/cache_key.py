@@ -1,7 +1,9 @@
 """What decides whether two questions may have the same answer: everything, unless proven harmless.
 
 Nothing is normalised, neither letters nor white space: `i++` isn't `++i`, `C` isn't `c`, and two
-spaces are code somewhere.
+spaces are code somewhere. What comes in as the two halves of a character (lone surrogates, which no
+browser sends) has the digest of that character: it is the same text, and is joined before a model
+is asked.
 """
 
 from __future__ import annotations

@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
-from llm.cache_types import CLEARING_KEPT_S, CachedAnswer, CacheKey, Candidate, Decision, Rejection
+from llm.cache_types import (
+    CLEARING_KEPT_S,
+    CLOCK_AHEAD_S,
+    CachedAnswer,
+    CacheKey,
+    Candidate,
+    Decision,
+    Rejection,
+)
 from llm.served_values import keepable
 from llm.types import Delta, DeltaKind, Usage
 
@@ -195,10 +203,11 @@ def pack_candidate(candidate: Candidate, created_s: float, expires_s: float) -> 
 
 
 def unpack_candidate(data: bytes, digest: str, now_s: float) -> tuple[float, Candidate] | None:
-    """When it was made, and the candidate; None where it is damaged or expired."""
+    """When it was made, and the candidate; None where it is damaged, expired, or by a
+    clock that was ahead."""
     try:
         created_s, expires_s, embedding_bytes, question_bytes = _CANDIDATE.unpack_from(data)
-        if expires_s <= now_s:
+        if expires_s <= now_s or created_s > now_s + CLOCK_AHEAD_S:
             return None
         question_at = _CANDIDATE.size + embedding_bytes
         vector_at = question_at + question_bytes

@@ -42,11 +42,13 @@ from llm.cache_packing import (
 from llm.cache_redis_scripts import SCRIPTS
 from llm.cache_types import (
     CLEARING_KEPT_S,
+    CLOCK_AHEAD_S,
     DECISIONS_KEPT,
     DECISIONS_KEPT_S,
     REJECTIONS_KEPT,
     REJECTIONS_KEPT_S,
     AnswerStore,
+    CacheBusyError,
     CachedAnswer,
     CacheEntry,
     CacheKey,
@@ -118,7 +120,7 @@ class RedisAnswerStore:
             pipeline.zscore(_key("scope", scope), digest)
             pipeline.hget(_key("answer", scope, digest), "body")
             listed_s, body = pipeline.execute()
-        if listed_s is None or body is None:
+        if listed_s is None or listed_s > now_s + CLOCK_AHEAD_S or body is None:
             return None
         answer = unpack_answer(body, digest, scope)
         return answer if answer is not None and answer.expires_s > now_s else None
@@ -158,6 +160,7 @@ class RedisAnswerStore:
             answer.expires_s,
             self._max_bytes,
             _AT_ONCE,
+            answer.created_s + CLOCK_AHEAD_S,
             body,
             meta,
             candidate,
@@ -205,7 +208,7 @@ class RedisAnswerStore:
             return list(islice(having, skip, skip + limit))
         entries = []
         for digest, size, partition, used_s, meta, hits in self._run(
-            "entries", scope, now_s, limit, skip
+            "entries", scope, now_s, now_s + CLOCK_AHEAD_S, limit, skip
         ):
             shown = unpack_listed(meta)
             if shown is not None:
@@ -219,7 +222,9 @@ class RedisAnswerStore:
         Read here: Lua knows the case of English letters only.
         """
         with self._told():
-            used: Any = self._redis.zrevrange(_key("scope", scope), 0, -1, withscores=True)
+            used: Any = self._redis.zrevrangebyscore(
+                _key("scope", scope), now_s + CLOCK_AHEAD_S, "-inf", withscores=True
+            )
         escaped = json.dumps(folded, ensure_ascii=False)[1:-1]
         for start in range(0, len(used), _AT_ONCE):
             some = used[start : start + _AT_ONCE]
@@ -240,7 +245,7 @@ class RedisAnswerStore:
         """As in `AnswerStore`."""
         if not possible(scope):
             return CacheTotals(0, 0)
-        return CacheTotals(*map(int, self._run("totals", scope, now_s)))
+        return CacheTotals(*map(int, self._run("totals", scope, now_s, now_s + CLOCK_AHEAD_S)))
 
     def clear(
         self,
@@ -365,7 +370,7 @@ class RedisAnswerStore:
 
     def together(self, writes: Sequence[Callable[[AnswerStore], object]]) -> None:
         """As in `AnswerStore`. In one pipeline: where one fails the others are done."""
-        with self._told(), self._redis.pipeline(transaction=False) as pipeline:
+        with self._told(aside=True), self._redis.pipeline(transaction=False) as pipeline:
             self._own.pipeline = pipeline
             try:
                 for write in writes:
@@ -388,7 +393,7 @@ class RedisAnswerStore:
             return self._scripts[name](args=[PREFIX, *map(_argument, arguments)], client=pipeline)
 
     @contextmanager
-    def _told(self) -> Generator[None]:
+    def _told(self, *, aside: bool = False) -> Generator[None]:
         failed = self._failed
         if failed is not None and self._clock() < failed[1]:
             raise CacheStoreError(f"Redis: {failed[0]}")
@@ -396,6 +401,8 @@ class RedisAnswerStore:
             yield
         except (redis.RedisError, OSError, ValueError, ArithmeticError, TypeError) as fault:
             name = _name(fault)
+            if aside and isinstance(fault, redis.TimeoutError):  # nobody waits for these
+                raise CacheBusyError(f"Redis: {name}") from None
             if isinstance(fault, redis.ConnectionError | redis.TimeoutError | OSError):
                 self._failed = (name, self._clock() + _LEFT_ALONE_S)
             # Not `from fault`: its text holds the address.

@@ -60,8 +60,8 @@ _PUT = (
     + """
 local scope, digest, partition, size, lives_ms = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local created_s, expires_s, cap, at_once = ARGV[7], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
-local body, meta, question = ARGV[11], ARGV[12], ARGV[13]
-local begun_s, cleared_kept_s, model_name = tonumber(ARGV[14]), tonumber(ARGV[15]), ARGV[16]
+local ahead_s, body, meta, question = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
+local begun_s, cleared_kept_s, model_name = tonumber(ARGV[15]), tonumber(ARGV[16]), ARGV[17]
 local member = scope..':'..digest
 for _, at_s in ipairs(redis.call('HMGET', P..'cleared:'..scope, '', model_name)) do
   if at_s and begun_s <= tonumber(at_s) and tonumber(at_s) < begun_s + cleared_kept_s then return end
@@ -85,6 +85,9 @@ redis.call('ZADD', P..'expiry', expires_s, member)
 redis.call('ZADD', P..'scope:'..scope, created_s, digest)
 add(scope, tonumber(size))
 for _, each in ipairs(redis.call('ZRANGEBYSCORE', P..'expiry', '-inf', created_s, 'LIMIT', 0, at_once)) do
+  forget_member(each)
+end
+for _, each in ipairs(redis.call('ZRANGEBYSCORE', P..'lru', '('..ahead_s, '+inf', 'LIMIT', 0, at_once)) do
   forget_member(each)
 end
 for _ = 1, at_once do
@@ -146,17 +149,19 @@ return gone
 )
 
 _EXPIRED = """
-local P, scope, now_s = ARGV[1], ARGV[2], ARGV[3]
+local P, scope, now_s, ahead_s = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local expired, expired_size, expired_count = {}, 0, 0
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', P..'expiry', '-inf', now_s)) do
+local function gone(member)
   local of, digest = string.match(member, '^(.*):(%x+)$')
-  if of == scope then
+  if of == scope and not expired[digest] then
     expired[digest] = true
     expired_count = expired_count + 1
     local record = redis.call('HGET', P..'records', member)
     if record then expired_size = expired_size + tonumber(string.match(record, '^%d+')) end
   end
 end
+for _, each in ipairs(redis.call('ZRANGEBYSCORE', P..'expiry', '-inf', now_s)) do gone(each) end
+for _, each in ipairs(redis.call('ZRANGEBYSCORE', P..'lru', '('..ahead_s, '+inf')) do gone(each) end
 """
 
 _TOTALS = (
@@ -171,7 +176,7 @@ return {math.max(count, 0), math.max(size, 0)}
 _ENTRIES = (
     _EXPIRED
     + """
-local limit, skip = tonumber(ARGV[4]), tonumber(ARGV[5])
+local limit, skip = tonumber(ARGV[5]), tonumber(ARGV[6])
 local found, at = {}, 0
 while #found < limit do
   local used = redis.call('ZREVRANGE', P..'scope:'..scope, at, at + 999, 'WITHSCORES')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,13 +21,12 @@ from llm.cache_packing import (
     clears,
     listed,
     pack_answer,
-    pack_decision,
     possible,
     to_bytes,
     to_text,
     unpack_answer,
-    unpack_decision,
 )
+from llm.cache_sqlite_log import AT_ONCE, SqliteCacheLog, within
 from llm.cache_tables import (
     EVERYBODY,
     TABLES,
@@ -37,56 +35,48 @@ from llm.cache_tables import (
     clearings,
     decisions,
     entries,
-    is_near,
     rejections,
     size_of,
     totals,
 )
 from llm.cache_types import (
     CLEARING_KEPT_S,
-    DECISIONS_KEPT,
-    DECISIONS_KEPT_S,
-    REJECTIONS_KEPT,
-    REJECTIONS_KEPT_S,
+    CLOCK_AHEAD_S,
     AnswerStore,
     CachedAnswer,
     CacheEntry,
+    CacheFullError,
     CacheKey,
     CacheStoreError,
     CacheTotals,
     Candidate,
-    Decision,
-    DecisionCount,
-    Rejection,
 )
 from llm.served_values import keepable
 
-_AT_ONCE = 200
-_MOST = 1_000_000
-_MOST_TOKENS = 2**53  # what a server says may be any number
 _c = entries.c
 
+_FEW = 10  # at once, where there is hardly room
+
 # Made once: making them takes longer than what SQLite does.
+_ahead = _c.used_s > bindparam("now_s") + CLOCK_AHEAD_S  # never before it was made
+_gone = sa.or_(_c.expires_s <= bindparam("now_s"), _ahead)
 _own = (_c.scope == bindparam("of_scope"), _c.digest == bindparam("of_digest"))
-_GET = (
-    sa.select(bodies.c.body)
-    .join(entries, bodies.c.row == _c.row)
-    .where(*_own, _c.expires_s > bindparam("now_s"))
-)
+_GET = sa.select(bodies.c.body).join(entries, bodies.c.row == _c.row).where(*_own, ~_gone)
 _USED = (
     sa.update(entries)
     .where(*_own)
     .values(hits=_c.hits + 1, used_s=sa.func.max(_c.used_s, bindparam("now_s")))
 )
 _ADD, _ADD_BODY = sa.insert(entries), sa.insert(bodies)
-_expired = sa.select(_c.row).where(_c.expires_s <= bindparam("now_s")).limit(_AT_ONCE)
+# Each by its own index.
+_expired = sa.select(_c.row).where(_c.expires_s <= bindparam("now_s")).limit(AT_ONCE)
+_of_later = sa.select(_c.row).where(_ahead).limit(AT_ONCE)
 _forget = sa.delete(entries).returning(_c.scope, _c.size)
 _FORGET_ONE = _forget.where(*_own)
 _FORGET_ROWS = _forget.where(_c.row.in_(bindparam("rows", expanding=True)))
-# A row's number may have become another's meanwhile.
-_FORGET_SOME = _FORGET_ROWS.where(_c.scope == bindparam("of_scope"))
 _FORGET_EXPIRED = _forget.where(_c.row.in_(_expired))
-_OLDEST = sa.select(_c.row, _c.size).order_by(_c.used_s, _c.size, _c.row).limit(_AT_ONCE)
+_FORGET_LATER = _forget.where(_c.row.in_(_of_later))
+_OLDEST = sa.select(_c.row, _c.size).order_by(_c.used_s, _c.size, _c.row).limit(AT_ONCE)
 _TOTAL = sa.select(totals.c.size).where(totals.c.scope == EVERYBODY)
 _CLEARED = sa.select(clearings.c.at_s).where(
     clearings.c.scope == bindparam("of_scope"), clearings.c.name.in_(("", bindparam("model_name")))
@@ -99,36 +89,9 @@ _COUNT = _counted.on_conflict_do_update(
         "size": totals.c.size + _counted.excluded.size,
     },
 )
-_REJECT, _noted = sa.insert(rejections), insert(decisions)
-_NOTE = _noted.on_conflict_do_update(
-    index_elements=["scope", "decision_id"],
-    set_={
-        column.name: _noted.excluded[column.name]
-        for column in decisions.c
-        if column.name not in ("row", "scope", "decision_id")
-    },
-)
 
 
-def _surplus(table: sa.Table, *own: sa.ColumnElement[bool]) -> sa.Delete:
-    """All but the newest so many of those."""
-    kept = sa.select(table.c.row).where(*own).order_by(table.c.at_s.desc(), table.c.row.desc())
-    return sa.delete(table).where(
-        table.c.row.in_(kept.limit(_AT_ONCE).offset(bindparam("kept", type_=sa.Integer)))
-    )
-
-
-_FORGET_MANY_DECISIONS = _surplus(decisions, decisions.c.scope == bindparam("of_scope"))
-_FORGET_MANY_REJECTIONS = _surplus(
-    rejections,
-    rejections.c.scope == bindparam("of_scope"),
-    rejections.c.partition == bindparam("of_partition"),
-)
-_FORGET_OLD_DECISIONS = sa.delete(decisions).where(decisions.c.at_s < bindparam("before_s"))
-_FORGET_OLD_REJECTIONS = sa.delete(rejections).where(rejections.c.at_s < bindparam("before_s"))
-
-
-class SqliteAnswerStore:
+class SqliteAnswerStore(SqliteCacheLog):
     """An `AnswerStore` in one file, which several processes may share.
 
     Args:
@@ -147,9 +110,8 @@ class SqliteAnswerStore:
         busy_s: float = BUSY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._file = CacheFile(path, TABLES, VERSION, busy_s, clock)
+        super().__init__(CacheFile(path, TABLES, VERSION, busy_s, clock))
         self._max_bytes = max_bytes
-        self._own = threading.local()
 
     # -- answers --
 
@@ -211,17 +173,10 @@ class SqliteAnswerStore:
 
             def tidy() -> None:
                 _forgotten(connection, _FORGET_EXPIRED, {"now_s": answer.created_s})
+                _forgotten(connection, _FORGET_LATER, {"now_s": answer.created_s})
                 self._make_room(connection, row)
 
             self._afterwards("answers", tidy)
-
-    def _afterwards(self, name: str, tidy: Callable[[], None]) -> None:
-        """Have it done at the end of several writes, once for each name; else at once."""
-        pending: dict[str, Callable[[], None]] | None = getattr(self._own, "pending", None)
-        if pending is None:
-            tidy()
-        else:
-            pending[name] = tidy
 
     def _make_room(self, connection: Connection, kept: int) -> None:
         """Forget the least recently used over the cap, but for that row; so many at once that room
@@ -292,8 +247,9 @@ class SqliteAnswerStore:
                 ).where(
                     _c.scope == scope,
                     _c.partition == partition,
-                    _c.expires_s > now_s,
-                )
+                    ~_gone,
+                ),
+                {"now_s": now_s},
             ).all()
         # Here, and not in the query: SQLite would carry the vectors through its sorting.
         newest = sorted(rows, key=lambda row: (row.created_s, row.row), reverse=True)
@@ -306,10 +262,10 @@ class SqliteAnswerStore:
         self, scope: str, now_s: float, limit: int, skip: int = 0, text: str = ""
     ) -> Sequence[CacheEntry]:
         """As in `AnswerStore`."""
-        limit, skip = _within(limit), _within(skip)
+        limit, skip = within(limit), within(skip)
         if not possible(scope) or not limit:
             return []
-        of_scope = (_c.scope == scope, _c.expires_s > now_s)
+        of_scope, now = (_c.scope == scope, ~_gone), {"now_s": now_s}
         order = (_c.used_s.desc(), _c.row.desc())
         columns = (column for column in _c if column.name not in ("row", "vector"))
         shown, folded = sa.select(*columns).order_by(*order), text.casefold()
@@ -317,18 +273,18 @@ class SqliteAnswerStore:
             if text:
                 # Here, and not in the query: SQLite knows the case of English letters only.
                 questions = sa.select(_c.row, _c.question).where(*of_scope).order_by(*order)
-                with connection.execute(questions) as all_of_them:
+                with connection.execute(questions, now) as all_of_them:
                     having = (row for row, question in all_of_them if _has(question, folded))
                     some = list(islice(having, skip, skip + limit))
                 rows = [
                     row
-                    for start in range(0, len(some), _AT_ONCE)
+                    for start in range(0, len(some), AT_ONCE)
                     for row in connection.execute(
-                        shown.where(*of_scope, _c.row.in_(some[start : start + _AT_ONCE]))
+                        shown.where(*of_scope, _c.row.in_(some[start : start + AT_ONCE])), now
                     ).all()
                 ]
             else:
-                rows = [*connection.execute(shown.where(*of_scope).limit(limit).offset(skip))]
+                rows = [*connection.execute(shown.where(*of_scope).limit(limit).offset(skip), now)]
         found = []
         for row in rows:
             with suppress(ValueError):  # damaged
@@ -343,13 +299,14 @@ class SqliteAnswerStore:
             all_of_it = connection.execute(
                 sa.select(totals.c.entries, totals.c.size).where(totals.c.scope == scope)
             ).first() or (0, 0)
-            # Few: each answer that is kept takes expired ones away.
-            expired = connection.execute(
+            # Few: each answer that is kept takes such away.
+            gone = connection.execute(
                 sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(_c.size), 0)).where(
-                    _c.scope == scope, _c.expires_s <= now_s
-                )
+                    _c.scope == scope, _gone
+                ),
+                {"now_s": now_s},
             ).one()
-        return CacheTotals(all_of_it[0] - expired[0], all_of_it[1] - expired[1])
+        return CacheTotals(all_of_it[0] - gone[0], all_of_it[1] - gone[1])
 
     def clear(
         self,
@@ -359,7 +316,14 @@ class SqliteAnswerStore:
         model: str | None = None,
         before_s: float | None = None,
     ) -> int:
-        """As in `AnswerStore`. In many short transactions: others write in between."""
+        """As in `AnswerStore`. In many short transactions: others write in between.
+
+        On a full disk not even that has room at first. A file that holds nobody else's is removed
+        then; else the log of writes is used over and over, which does where it is long enough.
+
+        Raises:
+            CacheFullError: it isn't, and not all is gone.
+        """
         if not possible(scope):
             return 0
         wanted = [_c.scope == scope]
@@ -367,21 +331,61 @@ class SqliteAnswerStore:
             wanted.append(_c.model == keepable(model))
         if before_s is not None:
             wanted.append(_c.created_s < before_s)
-        self._note_clearing(scope, model, now_s if before_s is None else min(now_s, before_s))
-        with self._file.reading() as connection:
-            rows = connection.execute(sa.select(_c.row).where(*wanted)).scalars().all()
-        gone = 0
-        for start in range(0, len(rows), _AT_ONCE):
-            some = rows[start : start + _AT_ONCE]
-            with self._file.writing() as connection:
-                gone += _forgotten(connection, _FORGET_SOME, {"of_scope": scope, "rows": some})
-        if model is None and before_s is None:
-            with self._file.writing() as connection:
+        at_s = now_s if before_s is None else min(now_s, before_s)
+        everything = model is None and before_s is None
+
+        def clear(at_once: int, make_room: Callable[[], None]) -> int:
+            make_room()
+            self._note_clearing(scope, model, at_s)
+            gone = self._cleared(entries, wanted, at_once, make_room)
+            if everything:
                 for table in (rejections, decisions):
-                    connection.execute(sa.delete(table).where(table.c.scope == scope))
+                    self._cleared(table, [table.c.scope == scope], at_once, make_room)
+            return gone
+
+        try:
+            gone = clear(AT_ONCE, lambda: None)
+        except CacheFullError:
+            alone = self._alone(scope) if everything else None
+            if alone is None:
+                gone = clear(_FEW, self._file.reuse_log)
+            else:
+                self._file.begin_anew()
+                gone = alone + clear(AT_ONCE, lambda: None)
         if gone:
             self._file.give_back()
         return gone
+
+    def _cleared(
+        self,
+        table: sa.Table,
+        wanted: Sequence[sa.ColumnElement[bool]],
+        at_once: int,
+        make_room: Callable[[], None],
+    ) -> int:
+        with self._file.reading() as connection:
+            rows = connection.execute(sa.select(table.c.row).where(*wanted)).scalars().all()
+        gone = 0
+        for start in range(0, len(rows), at_once):
+            # A row's number may have become another's meanwhile.
+            some = table.c.row.in_(rows[start : start + at_once])
+            make_room()
+            with self._file.writing() as connection:
+                if table is entries:
+                    gone += _forgotten(connection, _forget.where(some, *wanted), {})
+                else:
+                    connection.execute(sa.delete(table).where(some, *wanted))
+        return gone
+
+    def _alone(self, scope: str) -> int | None:
+        """How many entries the scope has, where nobody else has anything; else None."""
+        with self._file.reading() as connection:
+            for table in (entries, rejections, decisions):
+                others = sa.select(table.c.row).where(table.c.scope != scope).limit(1)
+                if connection.execute(others).first() is not None:
+                    return None
+            own = sa.select(sa.func.count()).where(_c.scope == scope)
+            return connection.execute(own).scalar() or 0
 
     def _note_clearing(self, scope: str, model: str | None, at_s: float) -> None:
         with self._file.writing() as connection:
@@ -392,127 +396,6 @@ class SqliteAnswerStore:
             )
             old = clearings.c.at_s < at_s - CLEARING_KEPT_S
             connection.execute(sa.delete(clearings).where(old))
-
-    # -- what a person said of it, and the log --
-
-    def reject(self, partition: str, scope: str, rejection: Rejection) -> None:
-        """As in `AnswerStore`."""
-        if not possible(scope, partition):
-            raise CacheStoreError("no key of a rejection")
-        values = {
-            "scope": scope,
-            "partition": partition,
-            "at_s": rejection.at_s,
-            "similarity": rejection.similarity,
-            "embedding": keepable(rejection.embedding),
-            "vector": rejection.vector,
-        }
-        own = {"of_scope": scope, "of_partition": partition, "kept": REJECTIONS_KEPT}
-        with self._file.writing() as connection:
-            connection.execute(_REJECT, values)
-            connection.execute(_FORGET_MANY_REJECTIONS, own)
-            old = {"before_s": rejection.at_s - REJECTIONS_KEPT_S}
-            connection.execute(_FORGET_OLD_REJECTIONS, old)
-
-    def rejections(self, partition: str, scope: str) -> Sequence[Rejection]:
-        """As in `AnswerStore`."""
-        if not possible(scope, partition):
-            return []
-        table = rejections.c
-        with self._file.reading() as connection:
-            rows = connection.execute(
-                sa.select(table.vector, table.embedding, table.similarity, table.at_s)
-                .where(table.scope == scope, table.partition == partition)
-                .order_by(table.at_s.desc(), table.row.desc())
-            ).all()
-        return [Rejection(*row) for row in rows]
-
-    def note(self, decision: Decision) -> None:
-        """As in `AnswerStore`."""
-        if not possible(decision.scope):
-            raise CacheStoreError("no scope of a decision")
-        scope, at_s = decision.scope, decision.at_s
-        values = {
-            "scope": scope,
-            "decision_id": to_bytes(decision.decision_id),
-            "at_s": at_s,
-            "judged": None if decision.judged is None else int(decision.judged),
-            "kind": decision.kind,
-            "reason": keepable(decision.reason),
-            "model": keepable(decision.model),
-            "saved_tokens": min(decision.saved_tokens, _MOST_TOKENS),
-            "saved_s": decision.saved_s,
-            "body": pack_decision(decision),
-        }
-        with self._file.writing() as connection:
-            connection.execute(_NOTE, values)
-
-            def tidy() -> None:
-                own = {"of_scope": scope, "kept": DECISIONS_KEPT}
-                connection.execute(_FORGET_MANY_DECISIONS, own)
-                connection.execute(_FORGET_OLD_DECISIONS, {"before_s": at_s - DECISIONS_KEPT_S})
-
-            self._afterwards(f"decisions of {scope}", tidy)
-
-    def decisions(self, scope: str, limit: int = DECISIONS_KEPT) -> Sequence[Decision]:
-        """As in `AnswerStore`."""
-        if not possible(scope):
-            return []
-        return self._decisions(scope, decisions.c.scope == scope, limit)
-
-    def near(self, scope: str, limit: int) -> Sequence[Decision]:
-        """As in `AnswerStore`."""
-        if not possible(scope):
-            return []
-        return self._decisions(scope, sa.and_(decisions.c.scope == scope, is_near), limit)
-
-    def counts(self, scope: str) -> Sequence[DecisionCount]:
-        """As in `AnswerStore`."""
-        if not possible(scope):
-            return []
-        table = decisions.c
-        of = (table.kind, table.reason, table.model)
-        with self._file.reading() as connection:
-            rows = connection.execute(
-                sa.select(
-                    *of,
-                    sa.func.count(),
-                    sa.func.sum(table.saved_tokens),
-                    sa.func.sum(table.saved_s),
-                )
-                .where(table.scope == scope)
-                .group_by(*of)
-            ).all()
-        return [DecisionCount(*row) for row in rows]
-
-    def _decisions(
-        self, scope: str, wanted: sa.ColumnElement[bool], limit: int
-    ) -> Sequence[Decision]:
-        table = decisions.c
-        with self._file.reading() as connection:
-            rows = connection.execute(
-                sa.select(table.body, table.judged)
-                .where(wanted)
-                .order_by(table.at_s.desc(), table.row.desc())
-                .limit(_within(limit))
-            ).all()
-        found = (
-            unpack_decision(body, scope, None if judged is None else bool(judged))
-            for body, judged in rows
-        )
-        return [decision for decision in found if decision is not None]
-
-    def judge(self, decision_id: str, scope: str, same: bool) -> None:
-        """As in `AnswerStore`."""
-        if not possible(scope):
-            return
-        table = decisions.c
-        with self._file.writing() as connection:
-            connection.execute(
-                sa.update(decisions)
-                .where(table.scope == scope, table.decision_id == to_bytes(decision_id))
-                .values(judged=int(same))
-            )
 
     def together(self, writes: Sequence[Callable[[AnswerStore], object]]) -> None:
         """As in `AnswerStore`. In one transaction: where one fails none is done."""
@@ -552,10 +435,6 @@ def _has(question: object, folded: str) -> bool:
     with suppress(ValueError):  # damaged
         return folded in keepable(to_text(question)).casefold()
     return False
-
-
-def _within(number: int) -> int:
-    return min(max(number, 0), _MOST)
 
 
 def _forgotten(connection: Connection, deleting: Any, values: Mapping[str, Any]) -> int:

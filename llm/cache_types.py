@@ -189,11 +189,25 @@ CLEARING_KEPT_S = 86_400.0
 """How long it is known when something was cleared: no answer takes longer to be made."""
 
 
+CLOCK_AHEAD_S = 300.0
+"""How far another process's clock may be ahead: minutes, not hours. What was made or given later than that is from a
+clock that was wrong: it isn't given, for nobody knows how old it is, and leaves with the next
+answer that is kept."""
+
+
 class CacheStoreError(Exception):
     """The store didn't do it: down, slow, full or damaged. To the cache that is a miss.
 
     Its text is for the log: no question, no address, no password.
     """
+
+
+class CacheFullError(CacheStoreError):
+    """Its disk has no room left."""
+
+
+class CacheBusyError(CacheStoreError):
+    """It had no time for it now, which says nothing of the next."""
 
 
 class AnswerStore(Protocol):
@@ -210,7 +224,8 @@ class AnswerStore(Protocol):
     """
 
     def get(self, digest: str, scope: str, now_s: float) -> CachedAnswer | None:
-        """The answer of that digest and that scope; None where there is none or it expired.
+        """The answer of that digest and that scope; None where there is none, it expired, or it was
+        made or given by a clock that was ahead (`CLOCK_AHEAD_S`).
 
         What can't be read any more is taken for not there.
         """
@@ -251,8 +266,8 @@ class AnswerStore(Protocol):
         ...
 
     def candidates(self, partition: str, scope: str, now_s: float) -> Sequence[Candidate]:
-        """The questions of that partition and scope that haven't expired, newest first, those
-        without a vector too."""
+        """The questions of that partition and scope that can be given, newest first, those without
+        a vector too."""
         ...
 
     def reject(self, partition: str, scope: str, rejection: Rejection) -> None:
@@ -266,14 +281,15 @@ class AnswerStore(Protocol):
     def entries(
         self, scope: str, now_s: float, limit: int, skip: int = 0, text: str = ""
     ) -> Sequence[CacheEntry]:
-        """The scope's entries, last used first; only those that have the text in their question.
+        """The scope's entries that can be given, last used first; only those that have the text in
+        their question.
 
         Upper and lower case are the same; no character of it stands for another.
         """
         ...
 
     def totals(self, scope: str, now_s: float) -> CacheTotals:
-        """How many entries a scope has, and their size."""
+        """How many entries a scope has that can be given, and their size."""
         ...
 
     def clear(

@@ -37,10 +37,11 @@ class CacheWriter:
 
     def __init__(self, guard: CacheGuard) -> None:
         self._guard = guard
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # its lock may be taken again by its holder
         self._writes: deque[_Write[Any]] = deque()
         self._asked = 0
         self._done = 0
+        self._dropped = 0  # since it couldn't keep up
         self._closed = False
         self._stuck: _Write[Any] | None = None  # the writer's own
         self._thread = threading.Thread(target=self._run, name="answer-cache-writer", daemon=True)
@@ -52,16 +53,23 @@ class CacheWriter:
         Args:
             what: a write as `AnswerStore.together` takes them.
         """
-        if not self._add(_Write(what, alone=False)) and not self._closed:
+        with self._changed:
+            if self._add(_Write(what, alone=False)) or self._closed:
+                return
+            self._dropped += 1
+            first = self._dropped == 1
+        if first:  # not for each: there may be hundreds a second
             logger.warning("The answer cache has too much to write; some of it is dropped")
 
     def in_order(self, what: Callable[[AnswerStore], T], timeout_s: float) -> T:
         """Have it written after all that was to be written before, and wait for it.
 
+        A person wants it: it is tried also where the store was left alone after a failure.
+
         Raises:
             CacheStoreError: it couldn't be done, or not in time; then it may still be done later.
         """
-        write = _Write(what)
+        write = _Write(what, limit_s=timeout_s, insist=True)
         if not self._add(write):
             raise CacheStoreError("too much to write")
         try:
@@ -94,6 +102,7 @@ class CacheWriter:
     def _run(self) -> None:
         while (following := self._next()) is not None:
             write, number = following
+            self._say_what_was_dropped()
             try:
                 write.told.set_result(self._write(write))
             except CacheStoreError as error:
@@ -119,13 +128,21 @@ class CacheWriter:
                 together.append(self._writes.popleft().what)
             return _Write(lambda store: store.together(together)), len(together)
 
+    def _say_what_was_dropped(self) -> None:
+        with self._changed:
+            if not self._dropped or len(self._writes) > MOST_UNWRITTEN // 2:
+                return
+            dropped, self._dropped = self._dropped, 0
+        logger.warning("The answer cache keeps up again; %d writes were dropped", dropped)
+
     def _write(self, write: _Write[T]) -> T:
         if self._stuck is not None:
             if not self._stuck.ended(0.0):
                 raise CacheStoreError("an earlier write goes on")
             self._stuck = None
         try:
-            return self._guard.ask(write, WRITE_LIMIT_S)
+            limit_s = WRITE_LIMIT_S if write.limit_s is None else write.limit_s
+            return self._guard.ask(write, limit_s, insist=write.insist)
         except CacheStoreError:
             if not write.ended(END_LIMIT_S):
                 self._stuck = write
@@ -138,14 +155,24 @@ class _Write(Generic[T]):
 
     Args:
         alone: it isn't done together with others: somebody waits for what it says.
+        limit_s, insist: of `CacheGuard.ask`; None is the writer's usual limit.
 
     Thread-safety: every method may be called from any thread.
     """
 
-    def __init__(self, what: Callable[[AnswerStore], T], *, alone: bool = True) -> None:
+    def __init__(
+        self,
+        what: Callable[[AnswerStore], T],
+        *,
+        alone: bool = True,
+        limit_s: float | None = None,
+        insist: bool = False,
+    ) -> None:
         self.told: Future[T] = Future()
         self.what = what
         self.alone = alone
+        self.limit_s = limit_s
+        self.insist = insist
         self._lock = threading.Lock()
         self._begun = False
         self._over = threading.Event()

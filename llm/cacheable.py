@@ -72,6 +72,11 @@ def _words(english: str, chinese: str = "") -> str:
     return "|".join([*parts, *map(re.escape, chinese.split())])
 
 
+_EVERYBODY_HAS = (
+    "(?:(?:笔记本)?电脑|计算机|笔记本|(?:苹果|安卓)?手机|平板|路由器|打印机|浏览器|键盘|鼠标|屏幕|显示器|硬盘|无线网"
+    "|wifi|终端|mac|iphone|ipad|pc)(?![号密的里上中卡帐账a-z])"
+)
+
 # Terms in which a word of the lists below means something else.
 _HARMLESS = re.compile(
     _words(
@@ -103,10 +108,12 @@ _HARMLESS = re.compile(
     + r"|how\s+(?:do\s+i|can\s+i|do\s+you|do\s+we|to)\s+(?:[\w-]+\s+){1,5}random\s+"
     r"(?:number|integer|string|element|item|sample|row|float|color|password)s?(?!\w)"
     r"|(?:怎么|如何|怎样)[^,，。.?？]{0,12}随机(?:数|字符串|整数|密码|抽样)"
-    # Everybody has one, and the way is the same.
+    # Everybody has one, and the way is the same. One rule for both languages.
      + r"|how\s+(?:do\s+i|can\s+i|to)\s+(?:[\w-]+\s+){1,4}my\s+(?:computer|laptop|phone|pc|mac"
     r"|iphone|ipad|router|printer|browser|keyboard|mouse|screen|monitor|hard\s+drive|wifi|terminal)"
-    r"(?![\w'’-])",
+    r"(?![\w'’-])"
+    rf"|我?(?:怎么|如何|怎样)[^,，。.?？我]{{1,12}}我的{_EVERYBODY_HAS}"
+    rf"|我的{_EVERYBODY_HAS}(?:该|要|应该)?(?:怎么|如何|怎样)(?![了样这那会还老总又突啦办])",
     re.IGNORECASE,
 )
 

@@ -29,6 +29,69 @@ _PRIVATE_SIGNS = re.compile(
     # a password, an id
     r"|(?<![\w])(?=\w*[A-Za-z])(?=\w*\d)(?!(?:python|sha|base|utf|http|oauth|log|ipv|mp|es|h)\d)\w{6,}"
 )
+# What only one firm has: a host, a machine, a ticket, whoever it deals with.
+_INTERNAL = re.compile(
+    r"\b(?!(?:asp|vb|ado|ml|dot)\.net\b)[\w-]+\.(?:corp|local|localdomain|lan|internal|intra|intranet"
+    r"|home|com|org|net|edu|gov|cn|de|eu|fr|uk|ch|at|cloud|biz|info)\b"
+    r"|\b(?!os\.path\.|java\.)[a-z][\w-]*(?:\.[a-z][\w-]*){2,}"
+    r"|\b(?:intranet|sharepoint|jira|confluence)\b"
+    # prod-db-3, srv01, JIRA-123, "on machine hal9"
+    r"|\b[a-z]+[-_][a-z]+[-_][a-z]*\d+\b"
+    r"|\b(?:prod|staging|stage|uat|qa|srv|db|vm|host|node|app)[-_]?\d+\b|\b(?:prod|staging|uat|qa)[-_]\w"
+    r"|(?-i:\b(?!UTF|SHA|ISO|COVID|GPT|USB|WPA|HTTP|IEEE|RFC|AES|PEP|TLS|SSL|IPV|DDR|PS|MP)[A-Z]{2,}-\d{2,})"
+    r"|\b(?:server|host|machine|database|cluster|instance|bucket|queue|printer|device|robot|tenant|unit"
+    r"|customer|client|user|employee|contract|project|vendor|supplier|policy|site|warehouse)s?"
+    r"\s+(?=[\w-]*[a-z])(?=[\w-]*\d)(?!es\d|ipv\d|http/?\d)[\w-]+"
+    r"|\b(?:customer|client|order|ticket|invoice|case|contract|policy|account|employee|member|tenant"
+    r"|booking|reservation|shipment|tracking|serial|badge|asset|incident|purchase\s+order)s?"
+    r"(?:\s*(?:\#|no\.?|nr\.?|num\.?|number|id))?\s*[:\#]?\s*\d"
+    r"|(?:订单|工单|客户|发票|合同|工号|编号|单号|员工|服务器|主机|快递|运单|案件|会员|保单)(?:编?号|号码)?[\s:：#]*[A-Za-z-]*\d",
+    re.IGNORECASE,
+)
+_DEALT_WITH = re.compile(
+    r"\b(?:customer|client|supplier|tenant|employee|candidate|applicant|debtor|project)\s+"
+    r"(?!(?:a|an|the|and|or|in|on|of|for|to|with|from|by|as|at|is|are|has|have|can|could|should|who|whose"
+    r"|that|which|does|do|did|will|would|be|if|when|after|before|without|not|than|vs|versus"
+    r"|service|support|success|satisfaction|relationship|relations|experience|journey|data|database"
+    r"|base|lifetime|acquisition|retention|segmentation|feedback|churn|value|care|id|ids|list|table"
+    r"|management|manager|managers|plan|plans|planning|side|server|code|component|components|library"
+    r"|file|files|folder|structure|scope|charter|schedule|certificate|secret|app|application|rights"
+    r"|turnover|handbook|benefits|engagement|screening|pool|key|keys|tracking|interview|interviews"
+    r"|name|names|names?|request|requests|based|loyalty|need|needs|settings|template|reference|root)\b)"
+    r"[a-z]{3,}",
+    re.IGNORECASE,
+)
+# What is somebody's alone: "jorge's cancer", "does priya have herpes", "divorce tanaka".
+_ILLNESS = (
+    r"(?:\w*cancer|tumou?r|leuka?emia|hiv|aids|herpes|syphilis|gonorrh\w*|chlamydia|std|sti|hpv"
+    r"|hepatitis|diabetes|depression|dementia|alzheimer\w*|parkinson\w*|epilepsy|autism|adhd|bulimia"
+    r"|anorexia|schizophrenia|psychosis|ptsd|anxiety|asthma|stroke|seizures?|miscarriage|abortion|chemo"
+    r"|illness|disease|disorder|syndrome|infection|diagnosis|pregnancy|addiction|alcoholism|suicide"
+    r"|surgery|therapy|medication|covid|flu|an?\s+affair)"
+)
+_MATTER = (
+    rf"(?:{_ILLNESS}|salary|wage|wages|debts?|bankruptcy|loan|mortgage|divorce|affair|marriage|custody"
+    r"|alimony|inheritance|arrest|resignation|dismissal|firing|sexuality|income|bonus|complaint"
+    r"|lover|mistress)"
+)
+_NOBODYS = (
+    r"(?!(?:today|tomorrow|one|someone|somebody|anyone|anybody|everyone|people|person|women|woman|men"
+    r"|man|child|children|kid|kids|baby|dog|cat|world|country|company|it|what|that|there|here|who"
+    r"|alzheimer|parkinson|crohn|down|huntington|hodgkin|hashimoto|tourette|asperger|addison|cushing"
+    r"|graves|raynaud|marfan|turner|kawasaki|lou|bell|wilson|let)['’]s)"
+)
+_ONES_OWN = re.compile(
+    rf"\b{_NOBODYS}[a-z]+(?:['’]s|s['’])\s+(?:[\w-]+\s+){{0,2}}{_MATTER}\b"
+    rf"|\b(?:does|did|has|had|is|was|will|could|might)\s+"
+    r"(?!(?:it|anyone|anybody|someone|somebody|everyone|everybody|one|there|this|that|a|an|the|having)\b)"
+    rf"[a-z]+\s+(?:[a-z]+\s+)?(?:have|had|has|got|get|getting|having|catch|caught|suffer\w*|die\w*)\b"
+    rf"[^.?!]{{0,20}}\b{_ILLNESS}\b"
+    r"|\b(?:divorce|divorcing|sue|suing|evict|evicting|marry|marrying|blackmail|stalk|invoice|dismiss)\s+"
+    r"(?!(?:a|an|the|someone|somebody|anyone|one|people|without|in|for|with|after|before|from|and|or"
+    r"|if|is|when|by|over|court|papers|process|law|laws|lawyer|rate|rates|template|number|your|their"
+    r"|each|another|not|for|as|because|factoring|that|this|how|why|what|records)\b)[a-z]{3,}",
+    re.IGNORECASE,
+)
 _ANYBODY = re.compile(
     r"\Ahow\s+(?:do|can|could|should|would)\s+i\s+(?!know|tell|look)", re.IGNORECASE
 )
@@ -103,16 +166,23 @@ _PERSONS = listed("""
 _CHINESE_PERSONS = re.compile(
     "[我咱俺她他]|本人|本公司|敝|同事|同学|朋友|妹|姐|哥|弟[弟妹]|叫|名叫|患者|病人|老师|先生|女士|小姐|老板|领导"
     "|邻居|房东|客户|男友|女友|老公|老婆|爱人|丈夫|妻子|儿子|女儿|舅|叔|姑|姨|室友|员工|师傅|医生说"
+    "|闺女|孩子(?:他|她)|孩他|婆婆|岳[父母]|丈母娘|丈人|儿媳|女婿|[表堂][哥姐弟妹]|侄|外甥|爷爷|奶奶|外公|外婆"
+    "|前任|前夫|前妻|隔壁老|领养的|继[父母]|养[父母]"
     "|密码|口令|账号|帐号|微信号|QQ号|车牌|身份证|电话|手机号|住址|住在|卡号|身高|体重"
 )
 _SURNAMES = (
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘蔡蒋余杜叶程苏魏吕丁任沈姚卢"
     "姜崔钟谭陆汪范廖石贾韦夏付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔向汤"
 )
+_COMPOUND_SURNAMES = "欧阳|司马|上官|诸葛|夏侯|皇甫|尉迟|公孙|慕容|令狐|东方|独孤|南宫|端木|宇文|长孙|轩辕|司徒|司空|百里|东郭|西门"
+_BEFORE_NAME = r"(?:^|[，。？！、：；,.?!:;\s和与跟是给把被让叫帮替对向问找])"
 _CHINESE_NAME = re.compile(
-    rf"(?:^|[，。？！、：；,.?!:;\s和与跟是给把被])[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}"
-    "(?=的|得|患|住|欠|偷|离婚|结婚|出轨|怀孕|是不是|今年|生病|死|吸毒|该|能不能|会不会|在|有没有|喜欢|爱|打|是谁|为什么|怎么)"
+    rf"{_BEFORE_NAME}(?:{_COMPOUND_SURNAMES}|[{_SURNAMES}])[\u4e00-\u9fff]{{1,2}}"
+    "(?=的|得|患|住|欠|偷|离婚|结婚|出轨|怀孕|是不是|今年|生病|死|吸毒|该|能不能|会不会|在|有没有|喜欢|爱|打|是谁|为什么|怎么|抑郁|癌|病了|住院|自杀|赌|被开除|被抓|被辞|坐牢|借钱|破产|失业|辞职)"
     rf"|[小老阿][{_SURNAMES}]"
+    # 阿强欠钱, and not 阿里, 阿根廷, 阿司匹林
+    rf"|{_BEFORE_NAME}阿(?![里拉根富尔司莫姆基联胶片波兹米甘凡伏斯迪奇提塔布萨房嚏猫])[\u4e00-\u9fff]{{1,2}}?"
+    "(?:的|得|患|住|欠|偷|离婚|结婚|出轨|怀孕|是|今年|病|死|吸毒|该|能|会|在|有|喜欢|爱|打|为什么|怎么|借|赌|被|不|没)"
 )
 
 # What a capital may stand for. Nobody who isn't publicly known is in it, and no given name alone.
@@ -160,10 +230,14 @@ def fit_to_share(text: str) -> bool:
     be told by its words: no "I" or "my" but in "how do I", no "he" or "her", no word for a
     relation ("boss", "wife", 老板), no capital that isn't known to be something public, no common
     given name or surname in any letters, nobody who is asked about as people are ("who is daria
-    kowalski", "is daria pregnant", "from accounting"), no number, e-mail, address or id.
+    kowalski", "is daria pregnant", "does priya have herpes", "jorge's cancer", "from accounting",
+    阿强欠钱), no number, e-mail, address or id, and nothing that one firm alone has (a host, a
+    machine, an order, "customer smithson").
 
     What words can't tell, and this doesn't: a rare name in small letters where nothing around it
-    says that it is one ("how do you deal with daria"), a name that is a word as well ("what does
+    says that it is one ("how do you deal with daria"), that few are in a plight that anybody may be
+    in ("how do I hide an affair", 怎么隐瞒出轨: the answer is anybody's, that somebody asked is told
+    by its being there), words that mean something to one firm only ("hal", "bluebird"), a name that is a word as well ("what does
     mark want", "may"), a public name that is also a private person's (Newton), a firm's or a
     project's inner name in small letters, and a Chinese name outside of the plain patterns.
     A deployment where that matters doesn't share.
@@ -176,6 +250,8 @@ def fit_to_share(text: str) -> bool:
     if _PRIVATE_SIGNS.search(text):
         return False
     words = _WORD.findall(text)
+    if _INTERNAL.search(text) or _DEALT_WITH.search(text) or _ONES_OWN.search(text):
+        return False
     if _STATE.search(text) or _AT_WORK.search(text) or _asks_who(text):
         return False
     if _HAN.search(text):

@@ -106,7 +106,6 @@ class SimilarAnswers:
         candidates = self._guard.ask(
             lambda store: store.candidates(key.partition, key.scope, now_s),
             SEARCH_LIMIT_S,
-            may_be_slow=True,
         )
         seen = [each for each in candidates if each.embedding == embedder.name and each.vector]
         missing = [each for each in candidates if each.embedding != embedder.name]

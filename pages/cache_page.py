@@ -10,7 +10,7 @@ from functools import partial
 import streamlit as st
 
 from llm.cache_report import CacheReport, log_file, report
-from llm.cache_types import SHARED, CacheEntry, CacheStoreError, Decision
+from llm.cache_types import SHARED, CacheEntry, CacheFullError, CacheStoreError, Decision
 from llm.literal_markdown import literal
 from llm.markdown_text import words_of
 from llm.types import Backend
@@ -38,8 +38,8 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
     st.title(say("page-cache"))
     st.caption(say("cache-explain"))
     trouble_place = st.empty()
-    if st.session_state.pop(_NOT_DONE, False):
-        trouble_place.warning(say("cache-not-done"), icon=":material/bolt:")
+    if not_done := st.session_state.pop(_NOT_DONE, ""):
+        trouble_place.warning(say(not_done), icon=":material/bolt:")
     contents, mine = resources.cache().contents, owner()
     state = st.session_state
     state.setdefault(_SHOWN, SHOWN)
@@ -302,5 +302,6 @@ def _clear(model: str, age_name: str) -> None:
 def _tried(act: Callable[[], None]) -> None:
     try:
         act()
-    except CacheStoreError:
-        st.session_state[_NOT_DONE] = True
+    except CacheStoreError as error:
+        full = isinstance(error, CacheFullError)
+        st.session_state[_NOT_DONE] = "cache-disk-full" if full else "cache-not-done"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from llm.cache_guard import SLOW_TIMES, CacheGuard
-from llm.cache_types import CacheStoreError
+from llm.cache_types import CacheBusyError, CacheStoreError
 from tests.driven_backend import PATIENCE_S, ManualClock
 
 PAUSE_S = 5.0
@@ -108,13 +108,17 @@ def test_a_stuck_store_holds_nobody_up_and_then_is_left_alone(
     assert store.asked == asked
 
 
-def test_a_store_that_is_slow_now_and_then_is_no_failure(guard: CacheGuard, store: Store) -> None:
+def test_a_store_that_is_slow_now_and_then_is_no_failure(
+    guard: CacheGuard, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for _ in range(SLOW_TIMES):
         store.stuck.clear()
+        monkeypatch.setattr(guard, "_limit_s", 0.05)
         with pytest.raises(CacheStoreError):
             work(guard, None)
         store.stuck.set()
-        work(guard)
+        monkeypatch.setattr(guard, "_limit_s", PATIENCE_S)
+        work(guard, None)
     assert not guard.in_trouble
 
 
@@ -161,17 +165,66 @@ def test_closed_it_frees_the_store_and_answers_no_more(guard: CacheGuard, store:
         work(guard)
 
 
-def test_much_that_takes_long_is_no_failure(guard: CacheGuard, store: Store) -> None:
+def test_what_no_answer_waits_for_may_take_long_and_find_it_busy(
+    guard: CacheGuard, store: Store
+) -> None:
     store.stuck.clear()
     for _ in range(2 * SLOW_TIMES):
         with pytest.raises(CacheStoreError):
-            guard.ask(lambda store: store.work(), None, may_be_slow=True)  # type: ignore[attr-defined]
-    assert not guard.in_trouble
+            work(guard, 0.01)
     store.stuck.set()
+    store.error = CacheBusyError("somebody writes")
+    for _ in range(2 * SLOW_TIMES):
+        with pytest.raises(CacheStoreError):
+            work(guard, PATIENCE_S)
+    assert not guard.in_trouble
     store.error = CacheStoreError("down")
     with pytest.raises(CacheStoreError):
-        guard.ask(lambda store: store.work(), PATIENCE_S, may_be_slow=True)  # type: ignore[attr-defined]
+        work(guard, PATIENCE_S)
     assert guard.in_trouble
+
+
+def test_a_store_that_is_always_busy_for_answers_is_left_alone(
+    guard: CacheGuard, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "_limit_s", PATIENCE_S)
+    store.error = CacheBusyError("somebody writes")
+    for _ in range(SLOW_TIMES):
+        assert not guard.in_trouble
+        with pytest.raises(CacheStoreError):
+            work(guard, None)
+    assert guard.in_trouble
+
+
+def test_who_insists_is_heard_though_the_store_is_left_alone(
+    guard: CacheGuard, store: Store
+) -> None:
+    store.error = CacheStoreError("full")
+    with pytest.raises(CacheStoreError):
+        work(guard)
+    store.error = None
+    with pytest.raises(CacheStoreError):
+        work(guard)
+    assert guard.ask(lambda store: store.work(), PATIENCE_S, insist=True) == "done"  # type: ignore[attr-defined]
+
+
+def test_a_store_that_fails_again_and_again_is_told_of_once(
+    guard: CacheGuard, store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    for _ in range(20):  # a full disk: what is read is there, and nothing can be written
+        store.error = CacheStoreError("full")
+        with pytest.raises(CacheStoreError):
+            work(guard)
+        store.error = None
+        clock.advance(PAUSE_S)
+        work(guard)
+        assert not guard.in_trouble
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    clock.advance(60)
+    work(guard)
+    work(guard)
+    assert [each.levelname for each in caplog.records] == ["WARNING", "INFO"]
 
 
 class Making:

@@ -22,6 +22,7 @@ from llm.cache_packing import DECISION_CHARS, OPENING_CHARS
 from llm.cache_redis import PREFIX
 from llm.cache_types import (
     CLEARING_KEPT_S,
+    CLOCK_AHEAD_S,
     DECISIONS_KEPT,
     DECISIONS_KEPT_S,
     REJECTIONS_KEPT,
@@ -128,6 +129,43 @@ def test_an_answer_is_given_until_it_expires(store: AnswerStore) -> None:
         assert len(store.entries(SHARED, now_s, 10)) == there
         assert store.totals(SHARED, now_s).entries == there
         assert (store.totals(SHARED, now_s).size > 0) == bool(there)
+
+
+YEAR_S = 365 * DAY_S
+
+
+def test_what_a_clock_that_was_ahead_made_is_not_given(store: AnswerStore) -> None:
+    store.put(answer_of("later", created_s=NOW_S + YEAR_S), vector_of("later"), "minilm")
+    store.put(answer_of("soon", created_s=NOW_S + YEAR_S + CLOCK_AHEAD_S), vector_of("soon"), "m")
+    for now_s, found in (
+        (NOW_S, []),
+        (NOW_S + YEAR_S - CLOCK_AHEAD_S - 1, []),
+        (NOW_S + YEAR_S, ["soon", "later"]),
+    ):
+        for name in ("later", "soon"):
+            assert (store.get(digest_of(name), SHARED, now_s) is not None) is (name in found)
+        texts = [f"What is {name}?" for name in found]
+        assert [each.question for each in store.candidates(PARTITION, SHARED, now_s)] == texts
+        assert names(store, now_s=now_s) == texts
+        assert [e.question for e in store.entries(SHARED, now_s, 9, text="what")] == texts
+        totals = store.totals(SHARED, now_s)
+        assert totals.entries == len(found)
+        assert (totals.size > 0) is bool(found)
+
+
+def test_what_a_clock_that_was_ahead_made_or_gave_leaves_with_the_next_that_is_kept(
+    store: AnswerStore,
+) -> None:
+    store.put(answer_of("later", created_s=NOW_S + YEAR_S))
+    store.put(answer_of("given", lives_s=2 * YEAR_S))
+    store.used(digest_of("given"), SHARED, NOW_S + YEAR_S)
+    store.put(answer_of("now", created_s=NOW_S))
+    assert names(store) == ["What is now?"]
+    assert names(store, now_s=NOW_S + YEAR_S) == []
+    for name in ("later", "given"):
+        assert store.get(digest_of(name), SHARED, NOW_S + YEAR_S) is None
+    assert store.totals(SHARED, NOW_S).entries == 1
+    assert store.clear(SHARED, NOW_S) == 1
 
 
 def test_what_expired_leaves_with_the_next_that_is_kept(store: AnswerStore) -> None:
@@ -423,7 +461,7 @@ def test_what_is_found_is_listed_as_the_rest_is(store: AnswerStore) -> None:
     store.used(digest_of(2), SHARED, NOW_S + 1000)
 
     def found(limit: int, skip: int = 0) -> list[str]:
-        entries = store.entries(SHARED, NOW_S + 500, limit, skip, text="even")
+        entries = store.entries(SHARED, NOW_S + 1000, limit, skip, text="even")
         return [each.question for each in entries]
 
     wanted = ["Even 2", *(f"Even {number}" for number in range(448, 2, -2)), "Even 0"]
@@ -432,7 +470,7 @@ def test_what_is_found_is_listed_as_the_rest_is(store: AnswerStore) -> None:
     assert found(5, 223) == wanted[223:]
     assert not found(0)
     assert not found(-1)
-    assert store.entries(SHARED, NOW_S + 500, 1, text="even")[0].hits == 1
+    assert store.entries(SHARED, NOW_S + 1000, 1, text="even")[0].hits == 1
 
 
 def test_an_entry_shows_how_the_answer_began(store: AnswerStore) -> None:
@@ -737,12 +775,12 @@ def test_a_smaller_cap_is_reached_step_by_step(opens: Opens) -> None:
     store = opens()
     for number in range(500):
         store.put(answer_of(number, created_s=NOW_S + number))
-    half = store.totals(SHARED, NOW_S).size // 2
+    half = store.totals(SHARED, NOW_S + 1000).size // 2
     smaller = opens(half)
     for number in range(3):
         smaller.put(answer_of(f"new {number}", created_s=NOW_S + 1000))
-    assert half * 0.98 < smaller.totals(SHARED, NOW_S).size <= half
-    assert len(names(smaller)) > 200
+    assert half * 0.98 < smaller.totals(SHARED, NOW_S + 1000).size <= half
+    assert len(names(smaller, now_s=NOW_S + 1000)) > 200
 
 
 def bytes_taken(place: Place) -> int:
@@ -771,7 +809,7 @@ def test_sizes_are_what_the_store_takes(place: Place, opens: Opens) -> None:
         store.put(kept, vector_of(number), "minilm")
         if number % 3 == 0:
             store.used(digest_of(rng.randrange(number + 1)), SHARED, NOW_S + number)
-    totals = store.totals(SHARED, NOW_S)
+    totals = store.totals(SHARED, NOW_S + 3000)
     assert 500 < totals.entries < 2000, "many have left"
     assert 4_450_000 < totals.size <= 4_500_000
     assert (bytes_taken(place) - before) / totals.size == pytest.approx(1, abs=0.08)

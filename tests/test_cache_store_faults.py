@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from llm.cache_tables import VERSION
 from llm.cache_types import (
     SHARED,
     AnswerStore,
+    CacheBusyError,
+    CacheFullError,
     CacheStoreError,
     CacheTotals,
     Candidate,
@@ -187,10 +189,11 @@ def test_somebody_else_is_opening_it_for_long(tried: Tried, file: Path) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "very-own-folder"
     disk.mkdir()
-    as_root("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk))
+    size = f"size={getattr(request, 'param', '1m')}"
+    as_root("mount", "-t", "tmpfs", "-o", size, "tmpfs", str(disk))
     yield disk
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
@@ -209,6 +212,72 @@ def test_the_disk_is_full(small_disk: Path, tried: Tried) -> None:
     tried.tells_nothing("".join(traceback.format_exception(told.value)))
     fill.unlink()
     tried.keeps()
+
+
+def filled(disk: Path) -> None:
+    with (disk / "fill").open("wb", buffering=0) as filling, suppress(OSError):
+        while True:
+            filling.write(b"x" * 512)
+
+
+def until_full(store: AnswerStore, scope: str) -> None:
+    with suppress(CacheFullError):
+        for number in range(1000):
+            store.put(answer_of(f"{scope} {number}", os.urandom(10_000).hex(), scope=scope))
+            store.note(decision_of(number, scope=scope))
+    with pytest.raises(CacheFullError):
+        store.put(answer_of("one more", os.urandom(10_000).hex(), scope=scope))
+
+
+def test_a_full_disk_can_be_cleared_of_the_only_one_there_is(
+    small_disk: Path, tried: Tried, file: Path
+) -> None:
+    tried.keeps()
+    other = SqliteAnswerStore(file, LARGE)
+    assert other.entries(SHARED, NOW_S, 999)
+    filled(small_disk)
+    until_full(tried.store, SHARED)
+    there = len(other.entries(SHARED, NOW_S, 999))
+    assert there
+    assert tried.store.clear(SHARED, NOW_S) == there
+    for store in (tried.store, other):
+        assert store.entries(SHARED, NOW_S, 999) == []
+        assert store.decisions(SHARED) == []
+        store.put(answer_of("before", created_s=NOW_S - 1))
+        assert store.totals(SHARED, NOW_S) == CacheTotals(0, 0), "it is known that it was cleared"
+    other.close()
+
+
+@pytest.mark.parametrize("small_disk", ["16m"], indirect=True)
+def test_a_full_disk_can_be_cleared_of_one_of_several(
+    small_disk: Path, tried: Tried, file: Path
+) -> None:
+    tried.store.put(answer_of("hers", scope="her"))
+    for number in range(40):
+        tried.store.put(answer_of(number, os.urandom(1_000).hex()))
+        tried.store.note(decision_of(number))
+    for number in range(10):
+        tried.store.delete(digest_of(number), SHARED)
+    with closing(sqlite3.connect(file)) as admin:
+        admin.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for number in range(5):  # where there was something before
+        tried.store.put(answer_of(number, os.urandom(1_000).hex()))
+    filled(small_disk)
+    assert tried.store.clear(SHARED, NOW_S) > 0
+    assert tried.store.entries(SHARED, NOW_S, 999) == []
+    assert tried.store.decisions(SHARED) == []
+    assert len(tried.store.entries("her", NOW_S, 999)) == 1
+
+
+def test_where_a_full_disk_cannot_be_cleared_of_one_of_several_that_is_said(
+    small_disk: Path, tried: Tried
+) -> None:
+    tried.store.put(answer_of("hers", scope="her"))
+    filled(small_disk)
+    until_full(tried.store, SHARED)
+    with pytest.raises(CacheFullError):
+        tried.store.clear(SHARED, NOW_S)
+    assert len(tried.store.entries("her", NOW_S, 999)) == 1
 
 
 def test_the_file_is_deleted(tried: Tried, file: Path) -> None:
@@ -493,6 +562,23 @@ def test_the_way_to_redis_stalls(server: RedisServer, caplog: pytest.LogCaptureF
             proxy.flow()
             tried.keeps()
     finally:
+        proxy.close()
+
+
+def test_writes_that_nobody_waits_for_do_not_take_redis_from_others(server: RedisServer) -> None:
+    proxy = StallingProxy(server.port)
+    url = server.url_with(PASSWORD, proxy.port)
+    # Its clock stands still: once left alone, it would be for good.
+    store = RedisAnswerStore(url, LARGE, patience_s=3.0, clock=Clock())
+    try:
+        store.put(answer_of("a"))
+        proxy.stall()
+        with pytest.raises(CacheBusyError):
+            store.together([lambda store: store.used(digest_of("a"), SHARED, NOW_S)])
+        proxy.flow()
+        assert store.get(digest_of("a"), SHARED, NOW_S) is not None
+    finally:
+        store.close()
         proxy.close()
 
 

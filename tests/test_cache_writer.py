@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -203,6 +204,49 @@ def test_what_it_cannot_keep_up_with_is_dropped(
     put.may.set()
     assert writer.flush(PATIENCE_S)
     assert len(guard.ask(lambda store: store.decisions(SHARED), PATIENCE_S)) == 3
+
+
+def test_that_writes_are_dropped_is_said_when_it_begins_and_when_it_is_over(
+    writer: CacheWriter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cache_writer, "MOST_UNWRITTEN", 3)
+    for _ in range(2):
+        caplog.clear()
+        put = SlowPut()
+        begins(put, writer)
+        for number in range(10):
+            writer.later(lambda store, number=number: store.note(decision_of(number)))
+        assert len(caplog.messages) == 1
+        put.may.set()
+        assert writer.flush(PATIENCE_S)
+        assert len(caplog.messages) == 2
+        assert " 7 " in caplog.messages[1]
+
+
+def test_while_others_write_for_long_answers_are_still_looked_up(
+    tmp_path: Path, guard: CacheGuard, writer: CacheWriter
+) -> None:
+    writer.in_order(lambda store: store.put(KEPT), PATIENCE_S)
+    holder = sqlite3.connect(tmp_path / "answers.sqlite3", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    for number in range(5):
+        writer.later(lambda store, number=number: store.note(decision_of(number)))
+        assert writer.flush(PATIENCE_S)
+    assert not guard.in_trouble
+    holder.close()
+
+
+def test_what_a_person_wants_forgotten_is_tried_after_a_failure_too(tmp_path: Path) -> None:
+    guard = CacheGuard(lambda: SqliteAnswerStore(tmp_path / "answers.sqlite3", 2**26), pause_s=1e9)
+    writer = CacheWriter(guard)
+    contents = CacheContents(guard, writer, shared=False, clock=lambda: NOW_S)
+    writer.in_order(lambda store: store.put(KEPT), PATIENCE_S)
+    guard.leave_alone("its disk is full")
+    with pytest.raises(CacheStoreError):
+        contents.totals(ANN)
+    assert contents.clear(ANN) == 1
+    writer.close()
+    guard.close()
 
 
 def test_a_write_that_fails_is_not_the_next_ones(

@@ -472,6 +472,28 @@ def test_who_asks_how_tells_nothing_of_himself(question: str) -> None:
     assert why_not([Message("user", question)]) == ""
 
 
+@pytest.mark.parametrize(
+    ("english", "chinese", "reason"),
+    [
+        ("How do I reset my router?", "怎么重置我的路由器", ""),
+        ("How do I clean my keyboard?", "我的键盘怎么清洁？", ""),
+        ("How can I connect my phone to a TV?", "如何把我的手机连到电视？", ""),
+        ("How do I update my browser?", "我怎么更新我的浏览器？", ""),
+        ("Why is my computer so slow?", "我的电脑怎么这么慢？", "personal"),
+        ("How do I reset my phone password?", "怎么重置我的手机密码？", "personal"),
+        ("How do I read my wife's phone?", "怎么看我老婆的手机？", "personal"),
+        (
+            "How do I hide the files on my laptop from my boss?",
+            "怎么对我老板隐藏我的电脑文件",
+            "personal",
+        ),
+        ("What is on my phone?", "我的手机里有什么？", "personal"),
+    ],
+)
+def test_what_is_personal_is_so_in_either_language(english: str, chinese: str, reason: str) -> None:
+    assert [why_not([Message("user", each)]) for each in (english, chinese)] == [reason] * 2
+
+
 def test_both_directions_have_enough_examples() -> None:
     refused = NOW + CREATIVE + PERSONAL
     chinese = [each for each in refused if any("\u4e00" <= sign <= "\u9fff" for sign in each)]

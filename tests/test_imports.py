@@ -21,6 +21,7 @@ DATABASE = (
     "cache_file",
     "cache_redis",
     "cache_sqlite",
+    "cache_sqlite_log",
     "cache_tables",
     "conversation_archive",
     "conversation_database",
@@ -89,6 +90,7 @@ VENDORS: dict[str, set[str]] = {
     "sqlalchemy": {
         "llm/cache_file.py",
         "llm/cache_sqlite.py",
+        "llm/cache_sqlite_log.py",
         "llm/cache_tables.py",
         "llm/conversation_archive.py",
         "llm/conversation_database.py",

@@ -170,6 +170,49 @@ MORE = lines(r"""
     Come si cucina il riso?
 """)
 
+OF_ONE_FIRM = lines(r"""
+    How do I invoice customer smithson for order 4711?
+    How do I invoice customer smithson?
+    How do I find ticket #88?
+    Where is invoice no. 12?
+    what is employee id 7
+    How to log in to intranet.acme.corp
+    Why does wiki.acme answer slowly? Is build.ci.acme down?
+    How do I reach acme.com?
+    How do I reset the intranet?
+    What is wrong with server prod-db-3?
+    Why is srv01 slow?
+    How to restart host web-7a
+    What does error E47 on machine hal9 mean?
+    How do I close JIRA-123?
+    Explain project bluebird's launch plan
+    How does client henderson pay?
+    订单4711在哪里？
+    服务器db3为什么慢？
+""")
+
+OF_SOMEBODYS_OWN = lines(r"""
+    Does priya have herpes?
+    does priya sharma have breast cancer
+    has jorge got hiv
+    will jorge die of cancer
+    How to treat jorge's cancer
+    What is smithson's salary?
+    How big are tanaka's debts?
+    How to divorce tanaka without losing the kids
+    How do I sue henderson?
+    阿强欠钱不还怎么办
+    怎么让阿强不赌
+    欧阳娜得了抑郁症吗
+    司马光欠钱怎么办
+    张伟丽得了什么病
+    李娜抑郁了怎么办
+    隔壁老王出轨怎么办
+    闺女早恋怎么办
+    孩子他爸家暴怎么办
+    婆婆偏心怎么办
+""")
+
 ANYBODYS = lines(r"""
     How does one reverse a list in Python?
     How to reverse a list in Python
@@ -208,10 +251,31 @@ ANYBODYS = lines(r"""
     老虎有多重？
     小麦有多高？
     高血压有哪些症状？
+    阿里巴巴是什么时候成立的？
+    阿司匹林有什么作用？
+    阿根廷的首都是哪里？
+    what is alzheimer's disease?
+    what are the symptoms of parkinson's disease?
+    Does smoking cause cancer?
+    What is women's health insurance?
+    How does os.path.join work in Python?
+    what is asp.net?
+    How do I install Node.js?
+    what is covid-19?
+    What is SHA-256?
+    What does UTF-8 mean?
+    What is customer service?
+    How do I manage a project?
+    What is the client side of an app?
+    How do I sue a company?
+    How do I connect to a database server in Java?
 """)
 
 
-@pytest.mark.parametrize("question", [*OF_SOMEBODY, *MORE, "How?\nlst = [1]", "", "a " * 300])
+@pytest.mark.parametrize(
+    "question",
+    [*OF_SOMEBODY, *MORE, *OF_ONE_FIRM, *OF_SOMEBODYS_OWN, "How?\nlst = [1]", "", "a " * 300],
+)
 def test_what_may_be_somebodys_is_not_shared(question: str) -> None:
     assert not fit_to_share(question)
 

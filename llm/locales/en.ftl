@@ -887,3 +887,6 @@ metrics-process-title = The app itself
 metrics-process = Questions in line: { NUMBER($queue) } (p95), { NUMBER($most) } at most. Memory: { NUMBER($memory, maximumFractionDigits: 0) } MB now, { NUMBER($highest, maximumFractionDigits: 0) } MB at most. Looked at once a minute.
 metrics-export = Figures as CSV
 metrics-export-help = One answer a line: figures and the names of models, no text.
+
+## The answer cache on a full disk
+cache-disk-full = That couldn’t be done, for the disk that the cache is on is full. Please make some room on it, then try again.

@@ -799,3 +799,6 @@ metrics-process-title = 应用本身
 metrics-process = 排队的问题：{ NUMBER($queue) }（p95），最多 { NUMBER($most) }。内存：现在 { NUMBER($memory, maximumFractionDigits: 0) } MB，最多 { NUMBER($highest, maximumFractionDigits: 0) } MB。每分钟查看一次。
 metrics-export = 导出 CSV
 metrics-export-help = 每行一个回答：只有数字和模型名称，没有文字。
+
+## The answer cache on a full disk
+cache-disk-full = 未能完成：缓存所在的磁盘已满，请先腾出一些空间，然后重试。
