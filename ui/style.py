@@ -108,6 +108,7 @@ _CSS = """
   white-space: nowrap; }
 .steady-cache-question { font-weight: 600; }
 .steady-cache-opening { opacity: 0.75; }
+.steady-near { opacity: 0.7; font-size: 0.875rem; }
 [class*="st-key-known-"] { flex-wrap: nowrap; }
 [class*="st-key-known-"] > :first-child { min-width: 0; }
 /* Who opens an answer sees all of its question, too, and how it begins only once. */
