@@ -18,7 +18,7 @@ LOOKED_AT = 200
 SHOWN = 10
 
 _CARDS, _JUDGED, _CLICKED = "near_cards", "near_judged", "near_clicked"
-_REASONS = (
+REASONS = (
     "words",
     "numbers",
     "names",
@@ -99,7 +99,7 @@ def _said(which: str, text: str) -> str:
 def _told(decision: Decision, judged: bool | None) -> str:
     if judged is not None:
         return say(f"cache-near-judged-{'same' if judged else 'different'}")
-    reason = decision.reason if decision.reason in _REASONS else "other"
+    reason = decision.reason if decision.reason in REASONS else "other"
     return say(
         "cache-near-why",
         reason=say(f"cache-near-reason-{reason}"),
