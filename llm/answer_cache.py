@@ -96,6 +96,11 @@ class AnswerCache:
         return self._similar.state if self._similar is not None else "none"
 
     @property
+    def similar_trouble(self) -> LLMError | None:
+        """Why similar questions can't be looked for; None where nothing went wrong."""
+        return self._similar.trouble if self._similar is not None else None
+
+    @property
     def in_trouble(self) -> bool:
         """Whether its store can't be used now, so that every question goes to the model."""
         return self._guard.in_trouble

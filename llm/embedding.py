@@ -10,13 +10,15 @@ server embeds with, or nothing.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from llm.errors import LLMError
+from llm.errors import LLMError, ModelError, ModelNotFoundError, Reason
+from llm.fault_log import log_fault
 from llm.types import CancelToken
 from llm.wheel_download import FetchStopped
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from llm.settings import Settings
 
     Vectors = NDArray[np.float32]
+
+logger = logging.getLogger(__name__)
 
 MINILM = "minilm"
 SERVER = "server:"
@@ -142,6 +146,9 @@ class EmbeddingModel:
             from llm.local_errors import load_error
 
             trouble = load_error(error, self._named)
+            if isinstance(trouble, ModelNotFoundError):  # its sentence is about the chat's model
+                trouble = ModelError(model=self._named, reason=Reason("reason-embedding-missing"))
+            log_fault(logger, f"Looking for similar questions has to wait. {trouble}", error)
         with self._lock:
             if self._cancel.cancelled and embedder is not None:
                 embedder.close()

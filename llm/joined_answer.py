@@ -132,7 +132,8 @@ class JoinedAnswer:
             if end is not None and end.finish is not None:
                 if end.finish.reason in ("stop", "length"):
                     self._joined(end.finish)
-                    yield end.finish
+                    whole = end.finish.reason == "stop" and end.cached is None
+                    yield replace(end.finish, why=_SHARED) if whole else end.finish
                     return
                 if error is not None and end.error is not None:
                     raise end.error  # it was tried once more, and failed again
@@ -192,6 +193,7 @@ class JoinedAnswer:
 
 
 _JOINED = Notice(Reason("notice-joined"))
+_SHARED = Reason("finish-joined")
 
 
 class _News:

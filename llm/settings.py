@@ -332,7 +332,7 @@ class Settings(BaseSettings):
 
     cache: CacheMode = Field(
         "exact",
-        description="The sidebar's answer cache at first: `off`, `exact` (the very same question), `similar` (also one that asks the same in other words).",
+        description="The sidebar's answer cache at first: `off`, `exact` (the very same question), `similar` (also one in nearly the same words).",
     )
     cache_shared: bool = Field(
         False,
@@ -344,7 +344,7 @@ class Settings(BaseSettings):
     )
     cache_random: bool = Field(
         False,
-        description="Whether answers chosen at random (a temperature, and no seed) are given again at first; the sidebar has it, too.",
+        description="Whether sampled answers (a temperature, and no seed) are given again at first; the sidebar has it, too.",
     )
     cache_ttl_h: float = Field(
         24, gt=0, le=100_000, description="Hours for which an answer is given again."

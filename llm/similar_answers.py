@@ -13,6 +13,7 @@ from typing import Literal
 from llm.cache_guard import CacheGuard
 from llm.cache_types import CachedAnswer, CacheKey, Candidate
 from llm.embedding import EmbeddingModel
+from llm.errors import LLMError
 from llm.same_question import same_question
 from llm.similar import best
 
@@ -67,6 +68,11 @@ class SimilarAnswers:
         if self._model.ready() is not None:
             return "ready"
         return "failed" if self._model.trouble is not None else "loading"
+
+    @property
+    def trouble(self) -> LLMError | None:
+        """Why the model can't be had, as of the last time it was tried."""
+        return self._model.trouble
 
     def why_not(self, question: str) -> str:
         """Why nothing can be found for this question, by a fixed name; empty where it can."""

@@ -10,7 +10,7 @@ from functools import partial
 import streamlit as st
 
 from llm.cache_report import CacheReport, log_file, report
-from llm.cache_types import SHARED, CacheEntry, CacheFullError, CacheStoreError, Decision
+from llm.cache_types import SHARED, CacheEntry, CacheFullError, CacheStoreError, CacheTotals
 from llm.literal_markdown import literal
 from llm.markdown_text import words_of
 from llm.types import Backend
@@ -18,35 +18,35 @@ from ui import resources
 from ui.answer_view import AnswerView, finished_blocks
 from ui.backend_status import StatusPlace, watch
 from ui.callback import callback
-from ui.language import say
-from ui.owner import owner, while_signed_in
+from ui.language import say, words
+from ui.near_misses import draw_near_misses, near_misses
+from ui.owner import owner, providers, while_signed_in
 from ui.receipt_line import age
 
 SHOWN = 20
-NEAR_SHOWN = 10
 OPENING_CHARS = 160
 SEARCH_PAUSE = "400ms"
 """After the last key; the page is drawn for what was typed until then."""
 
 _SHOWN, _MODEL, _AGE, _CLEARED = "cache_shown", "cache_clear_model", "cache_clear_age", "cleared"
-_NOT_DONE, _SEARCH = "cache_not_done", "cache_search"
+_NOT_DONE, _SEARCH, _CLEARING = "cache_not_done", "cache_search", "cache_clearing"
 _AGES = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0}
 
 
 def draw(backend: Backend, backend_status: StatusPlace) -> None:
     """Draw the page."""
     st.title(say("page-cache"))
-    st.caption(say("cache-explain"))
+    contents, mine = resources.cache().contents, owner()
+    st.caption(_explained(shared=contents.shared))
     trouble_place = st.empty()
     if not_done := st.session_state.pop(_NOT_DONE, ""):
         trouble_place.warning(say(not_done), icon=":material/bolt:")
-    contents, mine = resources.cache().contents, owner()
     state = st.session_state
     state.setdefault(_SHOWN, SHOWN)
     text = str(state.get(_SEARCH) or "").strip()
     try:
         told = report(contents.counts(mine))
-        near = contents.near(mine, NEAR_SHOWN)
+        near = near_misses()
         totals = contents.totals(mine)
         entries = contents.entries(mine, state[_SHOWN] + 1, text)
     except CacheStoreError:
@@ -56,7 +56,7 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
         with st.container():
             _draw_report(told)
         with st.container():
-            _draw_near(near)
+            draw_near_misses(near, _NOT_DONE)
         with st.container():
             st.subheader(say("cache-entries"))
             st.caption(say("cache-totals", entries=totals.entries, size=_size(totals.size)))
@@ -74,10 +74,18 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
             with st.container():
                 _draw_entries(entries, text)
         with st.container():
-            _draw_clear(entries, told)
+            _draw_clear(entries, told, totals)
     status = backend.status()
     if not status.settled:
         watch(backend, backend_status, st.empty())
+
+
+def _explained(*, shared: bool) -> str:
+    """What the page is about, and whose the answers are in this installation."""
+    parts = ["cache-explain", "cache-keeps-shared" if shared else "cache-keeps-own"]
+    if not providers():
+        parts.append("cache-one-account")
+    return ("" if words().language == "zh" else " ").join(map(say, parts))
 
 
 def _draw_report(told: CacheReport) -> None:
@@ -115,29 +123,6 @@ def _draw_report(told: CacheReport) -> None:
         ]
         if reasons:
             st.caption(say(sentence, reasons=" · ".join(reasons)))
-
-
-def _draw_near(near: Sequence[Decision]) -> None:
-    if not near:
-        return
-    st.subheader(say("cache-near"))
-    st.caption(say("cache-near-explain"))
-    for decision in near:
-        with st.container(border=True, key=f"near-{decision.decision_id}"):
-            _as_typed(decision.question, "steady-question")
-            _as_typed(decision.other, "steady-question")
-            with st.container(horizontal=True, vertical_alignment="center"):
-                st.caption(
-                    say("cache-near-why", similarity=decision.similarity or 0.0), width="stretch"
-                )
-                for same, name in ((True, "cache-same"), (False, "cache-different")):
-                    st.button(
-                        say(name),
-                        key=f"{name}-{decision.decision_id}",
-                        type="tertiary",
-                        on_click=callback(_judge),
-                        args=(decision.decision_id, same),
-                    )
 
 
 def _draw_entries(entries: Sequence[CacheEntry], text: str) -> None:
@@ -201,7 +186,7 @@ def _draw_answer(digest: str) -> None:
         AnswerView(st.container()).draw_finished(finished_blocks(answer.text))
 
 
-def _draw_clear(entries: Sequence[CacheEntry], told: CacheReport) -> None:
+def _draw_clear(entries: Sequence[CacheEntry], told: CacheReport, totals: CacheTotals) -> None:
     contents = resources.cache().contents
     st.subheader(say("cache-clear"))
     # What is chosen stays there, whatever the list above was searched for.
@@ -221,15 +206,22 @@ def _draw_clear(entries: Sequence[CacheEntry], told: CacheReport) -> None:
             format_func=lambda name: say(f"cache-age-{name or 'any'}"),
         )
     with st.container(horizontal=True):
-        with st.popover(say("cache-clear-button"), icon=":material/delete:"):
-            everything = not model and not age_name
-            st.markdown(say("cache-clear-all-question" if everything else "cache-clear-question"))
+        # Its state is kept, so that it is closed once the answers are gone.
+        with st.popover(
+            say("cache-clear-button"), icon=":material/delete:", key=_CLEARING, on_change="rerun"
+        ):
+            if model or age_name:
+                st.markdown(say("cache-clear-question"))
+            elif contents.shared and not contents.shared_clear:  # those that stay are counted, too
+                st.markdown(say("cache-clear-all-question"))
+            else:
+                st.markdown(say("cache-clear-all-count", count=totals.entries))
             if contents.shared:
                 st.caption(
                     say("cache-clears-shared" if contents.shared_clear else "cache-clears-own")
                 )
             st.button(
-                say("clear-yes"),
+                say("cache-clear-yes"),
                 key="cache_clear_yes",
                 type="primary",
                 on_click=callback(_clear),
@@ -260,10 +252,6 @@ def _model_label(name: str) -> str:
     return name or say("cache-any-model")
 
 
-def _as_typed(text: str, kind: str = "steady-cache-question") -> None:
-    st.html(f'<div class="{kind}">{html.escape(text)}</div>')
-
-
 def _size(size: int) -> str:
     return say("cache-size", size=size / 1024)
 
@@ -281,15 +269,16 @@ def _more() -> None:
 
 
 def _forget(digest: str) -> None:
-    _tried(lambda: resources.cache().contents.forget(owner(), digest))
+    def forget() -> None:
+        resources.cache().contents.forget(owner(), digest)
+        st.toast(say("cache-cleared", count=1))
 
-
-def _judge(decision_id: str, same: bool) -> None:
-    _tried(lambda: resources.cache().contents.judge(owner(), decision_id, same=same))
+    _tried(forget)
 
 
 def _clear(model: str, age_name: str) -> None:
     before_s = time.time() - _AGES[age_name] if age_name else None
+    st.session_state[_CLEARING] = False
 
     def clear() -> None:
         st.session_state[_CLEARED] = resources.cache().contents.clear(

@@ -20,7 +20,7 @@ from llm.chat import Chat
 from llm.conversation_database import ConversationDatabase
 from llm.conversation_tree import ConversationKey, Turn
 from llm.conversations import ConversationStore
-from llm.errors import ServerUnreachableError
+from llm.errors import Reason, ServerUnreachableError
 from llm.registry import JobRegistry
 from llm.similar_answers import Match, NearMiss
 from llm.types import (
@@ -649,6 +649,9 @@ def test_two_who_ask_the_same_share_one_generation(make_room: MakeRoom) -> None:
     stream.finish("stop", 2, PRINT)
     assert [room.ended(each).text for each in (ann, bob)] == ["One answer."] * 2
     assert len(room.backend.streams) == 1
+    receipts = [room.ended(each).receipt for each in (ann, bob)]
+    said = [receipt.finish.why if receipt is not None else None for receipt in receipts]
+    assert said == [None, Reason("finish-joined")], "who joined is told so"
 
 
 def test_who_joined_may_stop_without_stopping_the_first(make_room: MakeRoom) -> None:

@@ -17,10 +17,11 @@ from llm.cache_guard import CacheGuard
 from llm.cache_key import person_scope
 from llm.cache_types import SHARED, AnswerStore, CacheStoreError
 from llm.literal_markdown import literal
+from llm.same_question import same_question
 from pages import cache_page
 from tests.cached_answers import answer_of, decision_of, digest_of
 from tests.driven_backend import PATIENCE_S
-from ui import resources
+from ui import near_misses, resources
 
 ROOT = Path(__file__).parents[1]
 MINE = person_scope("local")
@@ -250,4 +251,227 @@ def test_shared_answers_are_forgotten_only_where_settings_let_users(
 
 def test_an_own_answer_is_not_called_shared() -> None:
     keep()
-    assert "shared" not in captions(page()).replace("unless this installation shares them", "")
+    told = captions(page())
+    assert "shared" not in told
+    assert "Everybody’s answers are their own." in told
+    assert "Nobody signs in here" in told
+
+
+def test_the_page_says_what_is_shared_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEADY_CHAT_CACHE_SHARED", "true")
+    st.cache_resource.clear()
+    told = captions(page())
+    assert "First questions without personal data are shared here" in told
+    assert "their own." not in told
+
+
+# -- whether it is in use --
+
+
+def in_popover(app: AppTest) -> tuple[str, str]:
+    """The label, and what the controls say of the next question."""
+    labels = [
+        each.proto.popover.label
+        for each in app.sidebar.children.values()
+        if each.type == "popover" and "Answer cache" in each.proto.popover.label
+    ]
+    told = [each.value for each in app.sidebar.markdown if "use" in each.value]
+    return "".join(labels), "".join(told)
+
+
+def test_sampled_answers_are_said_not_to_be_reused_until_something_is_changed() -> None:
+    app = page()
+    label, told = in_popover(app)
+    assert label == "Answer cache: not used now"
+    assert told.startswith("**Not used now**")
+    assert "“Also reuse sampled answers”" in told
+    for change, back in (
+        (lambda: app.slider(key="temperature").set_value(0.0), 0.7),
+        (lambda: app.number_input(key="seed").set_value(7), None),
+        (lambda: app.number_input(key="top_k").set_value(1), None),
+        (lambda: app.toggle(key="cache_random").set_value(True), None),
+    ):
+        widget = change()
+        widget.run()
+        label, told = in_popover(app)
+        assert label == "Answer cache: exact"
+        assert told.startswith("**In use now**")
+        if widget.key != "cache_random":
+            widget.set_value(back).run()
+            assert in_popover(app)[0] == "Answer cache: not used now"
+
+
+def test_nothing_is_said_of_a_cache_that_is_off_and_a_fresh_answer_is() -> None:
+    app = page(cache="off")
+    assert in_popover(app) == ("Answer cache: off", "")
+    app = page(cache_random="on")
+    app.toggle(key="cache_fresh_0").set_value(True).run()
+    label, told = in_popover(app)
+    assert label == "Answer cache: next one fresh"
+    assert told.startswith("**Not used for the next question**")
+
+
+def test_why_similar_questions_are_not_found_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("STEADY_CHAT_EMBEDDING_MODEL", "/nowhere/at/all")
+    st.cache_resource.clear()
+    app = page(cache="similar")
+    similar = resources.cache()._similar
+    assert similar is not None
+    assert similar._model.wait(120) is None
+    app.run()
+    told = "\n".join(each.value for each in app.sidebar.caption)
+    assert "/nowhere/at/all" in told.replace("\\", "")
+    assert "there is no such folder" in told
+
+
+# -- nearly given --
+
+
+def keep_near(*pairs: tuple[str, str, str]) -> None:
+    """The last one is the newest."""
+
+    def write(store: AnswerStore) -> None:
+        for number, (asked, kept, reason) in enumerate(pairs):
+            noted = decision_of(number, scope=MINE, at_s=time.time() + number, question=asked)
+            store.note(replace(noted, other=kept, reason=reason))
+
+    guard().ask(write, PATIENCE_S)
+
+
+def near_cards(app: AppTest) -> list[str]:
+    return [body for body in drawn(app).split("\n") if body.startswith('<div class="steady-near"')]
+
+
+def test_a_near_miss_says_which_was_asked_and_why_and_comes_once() -> None:
+    keep_near(
+        ("How do I sort 2 lists?", "How do I sort 3 lists?", "numbers"),
+        ("Why is it not blue?", "Why is it <b>blue</b>?", "negation"),
+        ("How do I sort 3 lists?", "How do I sort 2 lists?", "numbers"),
+        ("How do I sort 2 lists?", "How do I sort 3 lists?", "numbers"),
+        ("Something else?", "Something?", "never heard of"),
+    )
+    app = page()
+    cards = near_cards(app)
+    assert len(cards) == 3
+    assert "Asked</div>" in cards[1]
+    assert cards[1].index("sort 2 lists") < cards[1].index("Kept</div>")
+    assert cards[1].index("Kept</div>") < cards[1].index("sort 3 lists")
+    assert "&lt;b&gt;blue" in cards[2]
+    told = captions(app)
+    assert told.count("Refused: the numbers differ · likeness 0.93") == 1
+    assert "Refused: one of them negates" in told
+    assert "Refused: something may differ" in told
+
+
+def test_a_near_miss_that_was_judged_keeps_its_place_until_the_next_run() -> None:
+    keep_near(("One?", "1?", "words"), ("Two?", "2?", "words"), ("Two?", "2?", "words"))
+    app = page()
+    before = near_cards(app)
+    assert len(before) == 2
+    app.button(key="cache-same-decision 2").click().run()
+    assert near_cards(app) == before, "the next card must not come under the mouse"
+    assert "Noted: the same question." in captions(app)
+    app.button(key="cache-different-decision 2").click().run()
+    assert near_cards(app) == before
+    assert "Noted: not the same question." in captions(app)
+    decisions = guard().ask(lambda store: store.decisions(MINE), PATIENCE_S)
+    assert {each.decision_id: each.judged for each in decisions} == {
+        "decision 0": None,
+        "decision 1": False,
+        "decision 2": False,
+    }
+    app.run()
+    assert near_cards(app) == before[1:]
+
+
+def test_a_judgement_that_could_not_be_noted_is_not_said_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise CacheStoreError("down")
+
+    keep_near(("One?", "1?", "words"))
+    app = page()
+    monkeypatch.setattr(resources.cache().contents, "judge", fails)
+    app.button(key="cache-same-decision 0").click().run()
+    assert any("couldn’t be done" in warning.value for warning in app.warning)
+    assert "Noted" not in captions(app)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ("How do I sort 2 lists?", "How do I sort 3 lists?"),
+        ("Why is the sky not blue?", "Why is the sky blue?"),
+        ("Does a cat eat a mouse?", "Does a mouse eat a cat?"),
+        ("Who was Ada Lovelace?", "Who was Alan Turing?"),
+        ("What is a list?", "What is a tree?"),
+        ('What does "yes" mean?', 'What does "no" mean?'),
+        ("What does a_b do?", "What does a_c do?"),
+        ("Explain this:\nx", "Explain this:\ny"),
+        ("Why " * 200, "How " * 200),
+        ("What is a list?", "列表是什么？"),
+    ],
+)
+def test_whatever_the_rule_refuses_for_has_a_sentence(asked: str, kept: str) -> None:
+    verdict = same_question(kept, asked)
+    assert not verdict.same
+    assert verdict.reason in near_misses.REASONS
+
+
+# -- forgetting --
+
+
+def test_forgetting_all_says_how_many_and_closes_its_popover() -> None:
+    keep("a")
+    keep("b")
+    app = page()
+    assert any(each.value.startswith("Forget all 2 answers") for each in app.markdown)
+    assert app.button(key="cache_clear_yes").label == "Forget"
+    app.session_state["cache_clearing"] = True
+    app.run()
+    assert app.session_state["cache_clearing"] is True
+    app.button(key="cache_clear_yes").click().run()
+    assert app.session_state["cache_clearing"] is False
+    assert "2 answers were forgotten." in captions(app)
+
+
+def test_a_row_that_is_forgotten_is_said_to_be() -> None:
+    keep("a")
+    app = page()
+    app.button(key=f"forget-{digest_of('a')}").click().run()
+    assert [each.value for each in app.toast] == ["One answer was forgotten."]
+
+
+# -- a receipt --
+
+
+def receipts() -> None:
+    import streamlit as st
+
+    from llm.conversation_tree import Receipt, Turn
+    from llm.errors import Reason
+    from llm.types import Finish, FromCache, SamplingParams, Usage
+    from ui.receipt_line import receipt_line
+
+    done = Finish("stop", Usage(5, 9))
+    joined = Finish("stop", Usage(5, 9), why=Reason("finish-joined"))
+    for finish, cached in ((done, FromCache("exact", "d", 0.0)), (done, None), (joined, None)):
+        receipt = Receipt("m", finish, ttft_s=0.25, tokens_per_s=40.0, cached=cached)
+        st.markdown(receipt_line(Turn("t", "?", "local", SamplingParams(), receipt=receipt)))
+
+
+def test_an_answer_from_the_cache_is_told_without_speeds_and_a_joined_one_as_such() -> None:
+    app = AppTest.from_function(receipts)
+    app.session_state["language"] = "en"
+    given, ordinary, joined = [each.value for each in app.run().markdown]
+    assert "from the cache, exact" in given
+    assert "9 tokens" in given
+    assert "first text" not in given
+    assert "tokens/s" not in given
+    assert "first text after 0.25 s" in ordinary
+    assert "40 tokens/s" in ordinary
+    assert "finished" in ordinary
+    assert "shared with the same question that was just being answered" in joined
+    assert "finished" not in joined

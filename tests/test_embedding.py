@@ -401,13 +401,20 @@ def test_settings_may_name_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatc
     model.close()
 
 
-def test_a_folder_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_not_there_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("STEADY_CHAT_EMBEDDING_MODEL", "/nowhere/at/all")
     model = EmbeddingModel.from_settings(Settings())
     assert model is not None
     assert model.wait(120) is None
     assert isinstance(model.trouble, LLMError)
+    for told in (str(model.trouble), caplog.text):
+        assert "/nowhere/at/all" in told
+        assert "STEADY_CHAT_EMBEDDING_MODEL" in told
+        assert "STEADY_CHAT_MODEL" not in told
+    assert "ModelNotFoundError" in caplog.text
 
 
 # A server's ----------------------------------------------------------------------------------

@@ -17,12 +17,15 @@ from ui.owner import owner
 
 def draw_cache_doubts(here: ConversationKey, turn: Turn, cached: FromCache) -> None:
     """“Ask the model anyway”, and for a similar question “Wrong match”."""
+    contents = resources.cache().contents
+    stays = contents.shared and not contents.shared_clear
     with st.container(horizontal=True, gap="small"):
         st.button(
             say("cache-ask-anyway"),
             key=f"anyway-{turn.turn_id}",
             icon=":material/refresh:",
             type="tertiary",
+            help=say(f"cache-ask-anyway-{cached.kind}-help"),
             on_click=callback(_ask_anyway),
             args=(here, turn, cached),
             kwargs={"wrong": False},
@@ -33,7 +36,7 @@ def draw_cache_doubts(here: ConversationKey, turn: Turn, cached: FromCache) -> N
                 key=f"wrong-{turn.turn_id}",
                 icon=":material/thumb_down:",
                 type="tertiary",
-                help=say("cache-wrong-help"),
+                help=say("cache-wrong-shared-help" if stays else "cache-wrong-help"),
                 on_click=callback(_ask_anyway),
                 args=(here, turn, cached),
                 kwargs={"wrong": True},

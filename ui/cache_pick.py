@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from llm.cache_rules import is_random
+from llm.plain_markdown import plain
 from llm.settings import Settings
-from llm.types import CacheUse
+from llm.types import CacheUse, SamplingParams
 from ui import resources
-from ui.language import say
+from ui.language import say, say_error
 from ui.owner import owner
 
 MODES = ("off", "exact", "similar")
@@ -73,12 +75,31 @@ def fresh_is_used() -> None:
     st.session_state[_USED] += bool(st.session_state.get(_fresh()))
 
 
-def draw_cache_pick() -> None:
-    """The controls, in a popover: it opens in the browser, at once, whatever goes on."""
+def draw_cache_pick(params: SamplingParams | None) -> None:
+    """The controls, in a popover: it opens in the browser, at once, whatever goes on.
+
+    Args:
+        params: what would be asked with now; None where that can't be.
+    """
     mode = str(st.session_state[_MODE])
-    fresh = mode != "off" and st.session_state.get(_fresh())
-    label = say("cache-label", mode=say("cache-label-fresh" if fresh else f"cache-mode-{mode}"))
+    sampled = params is not None and is_random(params) and not st.session_state[_RANDOM]
+    cache = resources.cache()
+    if mode == "off":
+        standing, used = "cache-mode-off", ""
+    elif cache.in_trouble:
+        standing, used = "cache-label-unused", "cache-in-trouble"
+    elif sampled:
+        standing, used = "cache-label-unused", "cache-unused"
+    else:
+        fresh = bool(st.session_state.get(_fresh()))
+        standing = "cache-label-fresh" if fresh else f"cache-mode-{mode}"
+        used = "cache-used-fresh" if fresh else "cache-used"
+    label = say("cache-label", mode=say(standing))
     with st.popover(label, icon=":material/bolt:", width="stretch"):
+        # A place of its own, filled or not: what is below must not move to another element's.
+        used_place = st.empty()
+        if used:
+            used_place.markdown(say(used))
         st.radio(
             say("cache-mode"),
             MODES,
@@ -101,9 +122,10 @@ def draw_cache_pick() -> None:
             help=say("cache-random-help"),
         )
         if mode == "similar":
-            st.caption(say(f"cache-similar-{resources.cache().similar_state}"))
-        if resources.cache().in_trouble:
-            st.caption(say("cache-in-trouble"))
+            state, trouble = cache.similar_state, cache.similar_trouble
+            st.caption(say(f"cache-similar-{state}"))
+            if state == "failed" and trouble is not None:
+                st.caption(plain(say_error(trouble)))
 
 
 def _in_address(settings: Settings) -> tuple[str, bool]:

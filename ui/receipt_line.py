@@ -19,6 +19,8 @@ SHOWN_QUESTION_CHARS = 120
 def receipt_line(turn: Turn, before: Turn | None = None) -> str:
     """Model, how it ended, tokens, TTFT and speed, as far as they're known, for `plain`.
 
+    An answer from the cache has neither TTFT nor speed: no model was waited for.
+
     Args:
         before: the answer before; what this one was asked with and that one wasn't is told too.
     """
@@ -35,9 +37,9 @@ def receipt_line(turn: Turn, before: Turn | None = None) -> str:
     ]
     if receipt.finish.usage.completion_tokens is not None:
         parts.append(say("receipt-tokens", tokens=receipt.finish.usage.completion_tokens))
-    if receipt.ttft_s is not None:
+    if receipt.ttft_s is not None and receipt.cached is None:
         parts.append(say("receipt-ttft", seconds=receipt.ttft_s))
-    if receipt.tokens_per_s is not None:
+    if receipt.tokens_per_s is not None and receipt.cached is None:
         parts.append(say("receipt-speed", speed=receipt.tokens_per_s))
     if receipt.screen is not None and receipt.screen.longest_freeze_ms is not None:
         parts.append(say("receipt-freeze", seconds=receipt.screen.longest_freeze_ms / 1000))

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from llm.catalogue import LANGUAGES
 from llm.conversation_tree import ConversationKey
+from llm.errors import InvalidParameterError
 from llm.models import EMBEDDED
 from llm.plain_markdown import plain
 from llm.settings import Settings
@@ -172,6 +173,14 @@ def _asked() -> Asked:
     return Asked(_held("system_prompt") or "", params)
 
 
+def _params_now() -> SamplingParams | None:
+    """What would be asked with; None where something typed can't be used."""
+    try:
+        return _asked().params
+    except InvalidParameterError:
+        return None
+
+
 def _held(name: str) -> Any:
     """What a control holds; what it was filled with, where Streamlit has forgotten it.
 
@@ -295,7 +304,7 @@ def draw_sidebar(
         )
         with st.expander(say("sidebar-more")):
             _more_parameters()
-        draw_cache_pick()
+        draw_cache_pick(_params_now())
         _clear_history(here)
         st.radio(
             "Language / 语言",

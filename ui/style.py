@@ -108,6 +108,11 @@ _CSS = """
   white-space: nowrap; }
 .steady-cache-question { font-weight: 600; }
 .steady-cache-opening { opacity: 0.75; }
+/* Receipts are short parts: no line ends within a Chinese word. */
+[data-testid="stChatMessage"] [data-testid="stCaptionContainer"],
+[class*="st-key-known-"] [data-testid="stCaptionContainer"] {
+  word-break: keep-all; overflow-wrap: anywhere; }
+.steady-near { opacity: 0.7; font-size: 0.875rem; }
 [class*="st-key-known-"] { flex-wrap: nowrap; }
 [class*="st-key-known-"] > :first-child { min-width: 0; }
 /* Who opens an answer sees all of its question, too, and how it begins only once. */

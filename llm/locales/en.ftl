@@ -365,24 +365,24 @@ clear-yes = Delete
 
 ## The answer cache
 cache-label = Answer cache: { $mode }
-cache-mode = Give answers again
+cache-mode = Reuse answers
 cache-mode-off = off
 cache-mode-off-help = The model is always asked.
 cache-mode-exact = exact
 cache-mode-exact-help = The very same question, with the same model and settings, is answered at once.
 cache-mode-similar = exact and similar
-cache-mode-similar-help = Also a question that asks the same in other words. Where in doubt, the model is asked.
+cache-mode-similar-help = Also a question that asks the same in nearly the same words: framing, politeness, spelling. Where in doubt, the model is asked.
 cache-fresh = Fresh answer
 cache-fresh-help = The next question goes to the model, and its answer takes the kept one’s place.
-cache-random = Also answers chosen at random
-cache-random-help = Above a temperature of 0 and without a seed the model would answer otherwise each time. Switch this on to have the kept answer all the same.
+cache-random = Also reuse sampled answers
+cache-random-help = With a temperature above 0 and no seed the model would answer otherwise each time. Switch this on to have the kept answer all the same.
 cache-in-trouble = The cache can’t be used at the moment: every question goes to the model.
 cache-not-done = That couldn’t be done, for the cache can’t be used at the moment. Please try again.
 cache-ask-anyway = Ask the model anyway
 cache-wrong = Wrong match
-cache-wrong-help = Your question isn’t that one: the match is forgotten, near it more likeness will be wanted, and the model is asked.
+cache-wrong-help = Your question isn’t that one. The other question’s answer is forgotten, for a year questions near yours are matched more strictly, and the model is asked now.
 page-cache = Answer cache
-cache-explain = Answers that finished by themselves are kept, and given again to the very same question, or one that asks the same in other words, where the sidebar says so. Answers are each account’s own, unless this installation shares them. Where nobody signs in, all who open the page are one account.
+cache-explain = Answers that finished by themselves are kept, and given again to the very same question, or to one in nearly the same words, as the sidebar says.
 cache-report = What it did
 cache-no-questions = No question was asked yet since the cache was emptied.
 cache-share = { NUMBER($share, style: "percent", maximumFractionDigits: 0) }
@@ -393,10 +393,10 @@ cache-exact-count = { $count ->
 }
 cache-count-similar = similar
 cache-similar-count = { $count ->
-    [one] One question asked the same as another in other words.
-   *[other] { $count } questions asked the same as others in other words.
+    [one] One question asked the same as another in nearly the same words.
+   *[other] { $count } questions asked the same as others in nearly the same words.
 }
-cache-count-missed = not there
+cache-count-missed = not in the cache
 cache-missed-count = { $count ->
     [one] One question was answered by the model, and its answer kept if it could be.
    *[other] { $count } questions were answered by the model, and their answers kept if they could be.
@@ -412,30 +412,30 @@ cache-saved = { $questions ->
 }; { NUMBER($tokens) } tokens and { NUMBER($seconds) } s of generating saved.
 cache-label-fresh = next one fresh
 cache-similar-none = No embedding model is set: only the very same questions are found.
-cache-similar-loading = What finds similar questions is getting ready; the first time 84 MB are fetched. Until then only the very same ones are found.
+cache-similar-loading = Similar-question search is loading; the first time 84 MB are fetched. Until then only the very same questions are found.
 cache-similar-ready = Ready. The embedded one reads English; other languages need another model (see README).
-cache-similar-failed = What finds similar questions can’t be had now: only the very same ones are found. The log says why.
+cache-similar-failed = Similar-question search can’t be used now: only the very same questions are found.
 cache-count-fresh = asked anyway
 cache-fresh-count = { $count ->
     [one] One question went to the model on purpose.
    *[other] { $count } questions went to the model on purpose.
 }
-cache-miss-reasons = Not looked for, or too late: { $reasons }
+cache-miss-reasons = Not in the cache, or not found in time: { $reasons }
 cache-reason-unknown-model = the model wasn’t ready yet
 cache-reason-late = the model was quicker
 cache-reason-not-ready = similar questions couldn’t be looked for yet
 cache-reason-unread = a language that the embedding doesn’t read
 cache-reasons = Never cached: { $reasons }
 cache-reason-count = { $reason } ({ $count })
-cache-reason-random = chosen at random, without a seed
+cache-reason-random = sampled, without a seed
 cache-reason-now = about now
 cache-reason-creative = something new was asked for
 cache-reason-personal = personal
 cache-reason-long = too long
 cache-reason-empty = empty
 cache-near = Nearly given
-cache-near-explain = These looked alike, and were refused in doubt: the model was asked. What you say of them is kept in the log for tuning.
-cache-near-why = likeness { NUMBER($similarity, minimumFractionDigits: 2, maximumFractionDigits: 2) }
+cache-near-explain = Pairs of questions that looked alike, and were refused in doubt: the model answered. What you say of them is kept in the log for tuning.
+cache-near-why = Refused: { $reason } · likeness { NUMBER($similarity, minimumFractionDigits: 2, maximumFractionDigits: 2) }
 cache-same = Same question
 cache-different = Not the same
 cache-entries = What it holds
@@ -453,7 +453,7 @@ cache-hits = { $count ->
 }
 cache-forget = Forget
 cache-more = Show more
-cache-clear = Empty it
+cache-clear = Forget answers
 cache-clear-model = Answers of
 cache-any-model = any model
 cache-clear-age = Age
@@ -462,7 +462,7 @@ cache-age-hour = over an hour
 cache-age-day = over a day
 cache-age-week = over a week
 cache-clear-button = Forget answers
-cache-clear-question = Forget the answers chosen above?
+cache-clear-question = Forget the answers chosen above? That can’t be undone.
 cache-clear-all-question = Forget all answers, and the log? That can’t be undone.
 cache-cleared = { $count ->
     [0] There was nothing to forget.
@@ -890,3 +890,38 @@ metrics-export-help = One answer a line: figures and the names of models, no tex
 
 ## The answer cache on a full disk
 cache-disk-full = That couldn’t be done, for the disk that the cache is on is full. Please make some room on it, then try again.
+
+## The answer cache: whether it is in use, and what became of a click
+cache-label-unused = not used now
+cache-used = **In use now**: who asks again what was asked before gets the kept answer.
+cache-used-fresh = **Not used for the next question**: the model answers it. From then on the cache is in use again.
+cache-unused = **Not used now**: with a temperature above 0 (or none sent) and no seed, answers are expected to vary. Set the temperature to 0, or a seed under “{ sidebar-more }”, or switch on “{ cache-random }”.
+cache-ask-anyway-exact-help = The model answers once more, beside this answer. If the settings are still the same, what it says replaces the kept answer.
+cache-ask-anyway-similar-help = The model answers your own question, beside this answer, and that is kept for it. The other question’s answer stays; questions near yours are matched more strictly from now on.
+cache-wrong-shared-help = Your question isn’t that one. The other question’s answer is forgotten (a shared one stays), for a year questions near yours are matched more strictly, and the model is asked now.
+cache-keeps-own = Everybody’s answers are their own.
+cache-keeps-shared = First questions without personal data are shared here: all users may be given their answers. All other answers are each account’s own.
+cache-one-account = Nobody signs in here, so all who open the page are one account.
+cache-near-asked = Asked
+cache-near-kept = Kept
+cache-near-judged-same = Noted: the same question.
+cache-near-judged-different = Noted: not the same question.
+cache-near-reason-words = the words differ
+cache-near-reason-numbers = the numbers differ
+cache-near-reason-names = the names differ
+cache-near-reason-negation = one of them negates
+cache-near-reason-order = the same words in another order
+cache-near-reason-quoted = what is quoted differs
+cache-near-reason-code = code or special characters differ
+cache-near-reason-lines = what follows the first line differs
+cache-near-reason-long = too long to be compared
+cache-near-reason-language = a language that can’t be compared
+cache-near-reason-other = something may differ
+cache-clear-all-count = { $count ->
+    [0] Nothing is kept. Forget the log?
+    [one] Forget the one answer, and the log?
+   *[other] Forget all { NUMBER($count) } answers, and the log?
+} That can’t be undone.
+cache-clear-yes = Forget
+finish-joined = shared with the same question that was just being answered
+reason-embedding-missing = there is no such folder, and the hub has no model of that name. Check STEADY_CHAT_EMBEDDING_MODEL

@@ -180,6 +180,7 @@ def test_the_page_shows_what_is_kept_and_empties_it(
     page.get_by_role("button", name="Forget answers").click()
     page.locator(".st-key-cache_clear_yes button").click()
     expect(main).to_contain_text("One answer was forgotten.")
+    expect(page.locator(".st-key-cache_clear_yes")).to_have_count(0)
     expect(main).to_contain_text("Nothing yet.")
     page.get_by_role("link", name="Chat").click()
     page.wait_for_selector(INPUT)
