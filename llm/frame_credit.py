@@ -123,6 +123,11 @@ class FrameCredit:
         with self._changed:
             return self._stamp
 
+    def has_painted(self) -> bool:
+        """Whether any stamp has been painted."""
+        with self._changed:
+            return self._painted > 0
+
     def is_painted(self) -> bool:
         """Whether the newest stamp has been painted."""
         with self._changed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from array import array
@@ -121,13 +120,20 @@ class Screen:
         self._log = ScreenLog()
 
     def hear(self, report: ScreenReport) -> None:
-        """Take a browser's report."""
+        """Take a browser's report.
+
+        What it went through before it had painted a first frame was the page's own start, and what
+        it goes through before there is text isn't the answer's.
+        """
         self.meter.report(report.busy_ms)
+        began = self.credit.has_painted()
         self.credit.painted(report.stamp, hidden=report.hidden)
         with self._lock:
             if not self._turn_id or not self._looks:
                 return
             self._log.reports.append((self._clock(), report))
+            if not began or not self._figures.bytes_sent:
+                return
             seen = self._figures
             self._figures = replace(
                 seen,
@@ -194,5 +200,6 @@ class Screen:
         with self._lock:
             if turn_id != self._turn_id:
                 return ScreenFigures()
-            lag_ms = None if lag_s is None or not math.isfinite(lag_s) else lag_s * 1000
-            return replace(self._figures, lag_ms=lag_ms)
+            if lag_s is None or not self._figures.frames:  # of the answer before
+                return self._figures
+            return replace(self._figures, lag_ms=lag_s * 1000)

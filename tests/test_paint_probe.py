@@ -116,7 +116,9 @@ def test_a_report_says_what_was_painted_and_how_it_went(
 ) -> None:
     screen = session.screen
     screen.follow("turn")
+    screen.frame(10)
     stamp = screen.credit.sent(10)
+    client.post(PATH, content=report(stamp=stamp))
     told = {"stamp": stamp, "freeze_ms": 120, "inp_ms": 48, "blocked_ms": 70, "hidden": True}
     assert client.post(PATH, content=report(**told)).status_code == 204
     assert screen.credit.is_painted()

@@ -9,19 +9,48 @@ from llm.screen_figures import ScreenFigures
 from llm.types import Finish
 
 
+def streaming(turn_id: str = "turn") -> Screen:
+    """A screen that shows an answer with text, its first frame painted."""
+    screen = Screen()
+    screen.follow(turn_id)
+    screen.frame(100)
+    screen.credit.sent(100)
+    screen.hear(ScreenReport(stamp=1))
+    return screen
+
+
 def test_the_worst_of_all_reports_is_kept_and_what_adds_up_is_added() -> None:
+    screen = streaming()
+    for freeze_ms, inp_ms in ((20, 0), (300, 64), (50, 16)):
+        screen.hear(ScreenReport(stamp=1, freeze_ms=freeze_ms, inp_ms=inp_ms, blocked_ms=10))
+    screen.frame(50)
+    figures = screen.figures("turn")
+    assert figures == ScreenFigures(300, 64, 30, figures.lag_ms, 2, 150)
+    assert figures.lag_ms is not None
+
+
+def test_the_pages_own_start_is_no_freeze_of_an_answer() -> None:
     screen = Screen()
     screen.follow("turn")
-    for freeze_ms, inp_ms in ((20, 0), (300, 64), (50, 16)):
-        screen.hear(ScreenReport(freeze_ms=freeze_ms, inp_ms=inp_ms, blocked_ms=10))
     screen.frame(100)
-    screen.frame(50)
-    assert screen.figures("turn") == ScreenFigures(300, 64, 30, None, 2, 150)
+    screen.credit.sent(100)
+    screen.hear(ScreenReport(freeze_ms=5000))
+    screen.hear(ScreenReport(stamp=1, freeze_ms=4000))
+    assert screen.figures("turn").longest_freeze_ms is None
+    screen.hear(ScreenReport(stamp=1, freeze_ms=50))
+    assert screen.figures("turn").longest_freeze_ms == 50
+
+
+def test_where_nothing_was_said_nothing_froze() -> None:
+    screen = streaming()
+    screen.follow("next")
+    screen.frame(0)
+    screen.hear(ScreenReport(freeze_ms=1400))
+    assert screen.news() is None
 
 
 def test_a_run_that_shows_the_same_answer_again_adds_to_it_and_another_begins_anew() -> None:
-    screen = Screen()
-    screen.follow("turn")
+    screen = streaming()
     screen.hear(ScreenReport(freeze_ms=300))
     screen.follow("turn")
     screen.hear(ScreenReport(freeze_ms=20))
@@ -32,8 +61,7 @@ def test_a_run_that_shows_the_same_answer_again_adds_to_it_and_another_begins_an
 
 
 def test_what_another_page_costs_is_not_the_answers() -> None:
-    screen = Screen()
-    screen.follow("turn")
+    screen = streaming()
     screen.hear(ScreenReport(freeze_ms=50))
     screen.look_away()
     screen.hear(ScreenReport(freeze_ms=4000))
@@ -44,11 +72,13 @@ def test_what_another_page_costs_is_not_the_answers() -> None:
 
 
 def test_news_are_told_once() -> None:
+    assert Screen().news() is None
     screen = Screen()
-    assert screen.news() is None
     screen.follow("turn")
     screen.frame(10)
     assert screen.news() is None, "the browser hasn't said anything"
+    screen = streaming()
+    assert screen.news() is None
     screen.hear(ScreenReport(freeze_ms=50))
     assert screen.news() == screen.figures("turn")
     assert screen.news() is None

@@ -114,6 +114,6 @@ def _judge(pair: Pair, same: bool, not_done: str) -> None:
         for decision in pair:
             resources.cache().contents.judge(owner(), decision.decision_id, same=same)
     except CacheStoreError:
-        state[not_done] = True
+        state[not_done] = "cache-not-done"
     else:
         state[_JUDGED][pair[0].decision_id] = same
