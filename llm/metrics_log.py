@@ -202,7 +202,8 @@ class MetricsLog:
                     self._refused = self._refused + 1 if isinstance(trouble, StoreFaultError) else 0
                     # What the database takes offence at itself would be in the way for ever.
                     if trouble is not None and self._refused < _MOST_REFUSED:
-                        self._pending.extendleft(reversed(batch))
+                        room = MOST_PENDING - len(self._pending)
+                        self._pending.extendleft(reversed(batch[max(0, len(batch) - room) :]))
                     self._tell(trouble)
                     self._writing = False
                     self._changed.notify_all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -78,6 +78,13 @@ def kept(log: MetricsLog) -> None:
     deadline_s = time.monotonic() + 3 * PATIENCE_S
     while not log.flush(1):
         assert time.monotonic() < deadline_s
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 3 * PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.001)
 
 
 def test_an_answers_figures_are_kept_whole(database_url: str) -> None:
@@ -234,6 +241,24 @@ def test_memory_is_bounded_while_nothing_can_be_kept(
         assert len(log._pending) <= metrics_log.MOST_PENDING
     assert len(caplog.records) == 1, "it is said once"
     assert "can't be kept" in caplog.messages[0]
+
+
+def test_what_waits_is_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_log, "MOST_PENDING", 5)
+    url = f"sqlite:///{tmp_path / 'kept.sqlite3'}"
+    with log_at(url) as log:
+        log.answered(replace(WHOLE, turn_id="kept"))
+        kept(log)
+        holder = Database(url)
+        with holder.writing():
+            log.answered(replace(WHOLE, turn_id="oldest"))
+            until(lambda: log._writing and not log._pending)  # and it waits for the holder
+            for number in range(5):
+                log.answered(replace(WHOLE, turn_id=f"turn {number}"))
+            until(lambda: log._in_trouble)
+        holder.close()
+        kept(log)
+    assert [row["turn_id"] for row in rows(url)] == ["kept", *(f"turn {n}" for n in range(5))]
 
 
 def test_what_the_database_refuses_again_and_again_isnt_in_the_way_for_ever(
