@@ -46,6 +46,7 @@ _LEAST_BUCKETS = 12
 _MODEL_TIMES = ("ttft_s", "tpot_ms", "itl_p50_ms", "itl_p95_ms")
 _SCREEN_TIMES = ("longest_freeze_ms", "inp_ms")
 _SAMPLED = ("ended_s", "backend", "model", "cached", *_MODEL_TIMES, *_SCREEN_TIMES)
+_HOUR_S = 3600.0
 _EXPORTED_AT_ONCE = 2_000
 _GOLDEN = 2_654_435_769  # 2**32 by the golden ratio
 _HASHED_ROWS = 2**30  # a product that 64 bits hold
@@ -104,11 +105,11 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFigures:
-    """Of the samples, about one a minute; of several processes each has its own.
+    """Of the samples, about one a minute and process; those of several processes are mixed.
 
     Args:
         queue_p95: questions in line.
-        memory_bytes: the latest sample's.
+        memory_bytes: the latest sample's, of whichever process.
     """
 
     queue_p95: float
@@ -423,6 +424,9 @@ def csv_file(
 ) -> bytes:
     """One answer a line, oldest first: figures and names, no ids.
 
+    Every user may read it, so of when an answer ended it has the hour alone: to the millisecond it
+    would tell who was at work when.
+
     Raises:
         StoreError: the database can't be had.
     """
@@ -435,7 +439,8 @@ def csv_file(
     with database.reading(unhurried=True) as connection:
         rows = connection.execution_options(yield_per=_EXPORTED_AT_ONCE).execute(wanted)
         for ended_s, *values in rows:
-            ended = datetime.fromtimestamp(ended_s, UTC).isoformat(timespec="milliseconds")
+            hour_s = ended_s // _HOUR_S * _HOUR_S
+            ended = datetime.fromtimestamp(hour_s, UTC).isoformat(timespec="minutes")
             writer.writerow([ended, *map(_cell, values)])
     return text.getvalue().encode()
 

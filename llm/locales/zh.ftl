@@ -718,7 +718,7 @@ reason-flight-file = 应为文件名，并且不能与“schedule”同时使用
 
 ## Metrics
 page-metrics = 指标
-metrics-explain = 所有用户的回答有多快、多流畅、多可靠。只保存数字，保存 90 天；不保存文字，除模型和服务器的名称外也不保存任何名称。
+metrics-explain = 所有用户的回答有多快、多流畅、多可靠。只保存数字，保存 90 天；不保存文字，除模型和服务器的名称外也不保存任何名称。能使用本页面的人都可以将其导出为 CSV：每行一个回答，时间只精确到结束时所在的小时。
 metrics-in-trouble = 暂时无法读取指标；回答不受影响。
 metrics-period = 时段
 metrics-period-hour = 最近一小时
@@ -731,6 +731,7 @@ metrics-model-any = 全部模型
 metrics-empty-hour = 最近一小时没有结束的回答。提一个问题，或选择更长的时段。
 metrics-empty-day = 最近一天没有结束的回答。提一个问题，或选择更长的时段。
 metrics-empty-all = 还没有结束的回答。提一个问题，这里就会显示它的指标。
+metrics-empty-filtered = 这个时段内有结束的回答，但没有一个属于所选的后端和模型。请改选其他的，或选择全部。
 metrics-count = { NUMBER($count) }
 metrics-share = { NUMBER($share, style: "percent", maximumFractionDigits: 1) }
 metrics-seconds = { NUMBER($value, maximumFractionDigits: 2) } 秒
@@ -754,13 +755,13 @@ metrics-tpot = TPOT：之后每个词元的时间
 metrics-itl-p50 = ITL 通常值：单个回答的 p50
 metrics-itl-p95 = ITL 较长值：单个回答的 p95
 metrics-method = 百分位数取最近秩：p95 是 100 个回答中有 95 个不超过的值。ITL 是两段内容到达之间的间隔；服务器发来的一段可能含有几个词元。
-metrics-sampled = 回答很多：百分位数取自每 { NUMBER($every) } 个中的一个，数量则是全部。
+metrics-sampled = 回答很多：百分位数取自每 { NUMBER($every) } 个回答中的一个，数量则是全部。
 metrics-screen-title = 屏幕上的表现
 metrics-screen-none = 还没有浏览器报告过这些回答的情况。
 metrics-freeze = 一个回答中最长的停顿
 metrics-inp = INP：点击或按键的响应
 metrics-inp-good = INP p75 为 { NUMBER($value, maximumFractionDigits: 0) } 毫秒：良好（不超过 { NUMBER($limit) } 毫秒）。
-metrics-inp-slow = INP p75 为 { NUMBER($value, maximumFractionDigits: 0) } 毫秒：太慢，良好应不超过 { NUMBER($limit) } 毫秒。
+metrics-inp-slow = INP p75 为 { NUMBER($value, maximumFractionDigits: 0) } 毫秒：太慢（良好应不超过 { NUMBER($limit) } 毫秒）。
 metrics-course-title = 随时间的变化
 metrics-course-answers-minutes = 每 5 分钟的回答数
 metrics-course-answers-hour = 每小时的回答数
@@ -796,9 +797,9 @@ metrics-error-queue = 排队的人太多
 metrics-error-shutdown = 应用被停止
 metrics-error-other = 其他
 metrics-process-title = 应用本身
-metrics-process = 排队的问题：{ NUMBER($queue) }（p95），最多 { NUMBER($most) }。内存：现在 { NUMBER($memory, maximumFractionDigits: 0) } MB，最多 { NUMBER($highest, maximumFractionDigits: 0) } MB。每分钟查看一次。
+metrics-process = 排队的问题：{ NUMBER($queue) }（p95），最多 { NUMBER($most) }。内存：最近一次为 { NUMBER($memory, maximumFractionDigits: 0) } MB，最多 { NUMBER($highest, maximumFractionDigits: 0) } MB。应用的每个进程每分钟查看自身一次；有多个进程时，这里混合了它们的样本。
 metrics-export = 导出 CSV
-metrics-export-help = 每行一个回答：只有数字和模型名称，没有文字。
+metrics-export-help = 每行一个回答：只有数字、模型和服务器的名称，以及结束时所在的小时（UTC），没有文字。
 
 ## The answer cache on a full disk
 cache-disk-full = 未能完成：缓存所在的磁盘已满，请先腾出一些空间，然后重试。
