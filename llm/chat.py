@@ -354,7 +354,7 @@ class Chat:
         self._change(key, show(turn_id))
 
     def seen(self, key: ConversationKey, screen: Screen) -> None:
-        """Keep how the answer went that a screen has shown; of several screens, the worst.
+        """Keep how the answer went that a screen has shown; of several, `ScreenFigures.worst`.
 
         Nothing where the browser has said nothing since the last time.
         """
@@ -362,16 +362,13 @@ class Chat:
         if figures is None or figures.longest_freeze_ms is None:
             return
         self.flights.seen(turn_id, screen.log(turn_id))
-        freeze_ms = figures.longest_freeze_ms
 
         def add(turn: Turn) -> Turn:
             receipt = turn.receipt
             if receipt is None:
                 return turn
-            before = receipt.screen
-            if before is not None and (before.longest_freeze_ms or 0.0) > freeze_ms:
-                return turn
-            return replace(turn, receipt=replace(receipt, screen=figures))
+            worst = receipt.screen.worst(figures) if receipt.screen else figures
+            return replace(turn, receipt=replace(receipt, screen=worst))
 
         self._change(key, change_turn(turn_id, add))
         self._measure(lambda metrics: metrics.seen(turn_id, figures))

@@ -12,10 +12,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import case, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
@@ -26,7 +26,7 @@ from llm.conversation_tables import answer_figures, process_samples
 from llm.database import Database
 from llm.errors import StoreError, StoreFaultError
 from llm.fault_log import log_fault
-from llm.screen_figures import ScreenFigures
+from llm.screen_figures import WORST, ScreenFigures
 
 if TYPE_CHECKING:
     from llm.metrics_prometheus import PrometheusFigures
@@ -41,7 +41,7 @@ _PURGE_S = 3600.0
 _BATCH = 500
 _MOST_REFUSED = 3
 _ID_CHARS = 64
-_SCREEN = ("longest_freeze_ms", "inp_ms", "blocked_ms", "lag_ms", "frames", "bytes_sent")
+_SCREEN = tuple(each.name for each in fields(ScreenFigures))
 _CUT = {"backend": 16, "finish": 16, "cached": 16, "error": 64}
 _MOST = {"bytes_sent": 2**53}
 
@@ -120,12 +120,12 @@ class MetricsLog:
     def seen(self, turn_id: str, screen: ScreenFigures) -> None:
         """How an answer looked, once it is over; may come before `answered` or after.
 
-        A second call for the same answer, of another tab, takes the place of what it has.
+        Of several tabs that showed the same answer, `ScreenFigures.worst` is kept.
         """
         if not 0 < len(turn_id) <= _ID_CHARS or clean(turn_id) != turn_id:
             return
         if self._exporter is not None:
-            self._exporter.seen(screen)
+            self._exporter.seen(turn_id, screen)
         self._note(_Seen(turn_id, self._clock(), screen))
 
     def sample(self, queue_depth: int, memory_bytes: int) -> None:
@@ -202,7 +202,8 @@ class MetricsLog:
                     self._refused = self._refused + 1 if isinstance(trouble, StoreFaultError) else 0
                     # What the database takes offence at itself would be in the way for ever.
                     if trouble is not None and self._refused < _MOST_REFUSED:
-                        self._pending.extendleft(reversed(batch))
+                        room = MOST_PENDING - len(self._pending)
+                        self._pending.extendleft(reversed(batch[max(0, len(batch) - room) :]))
                     self._tell(trouble)
                     self._writing = False
                     self._changed.notify_all()
@@ -272,13 +273,25 @@ def _write(connection: Connection, batch: Sequence[AnswerFigures | _Seen | Proce
     seen = [_seen_row(each) for each in batch if isinstance(each, _Seen)]
     if seen:
         put = dialect.insert(answer_figures)
-        told = {name: func.coalesce(put.excluded[name], columns[name]) for name in _SCREEN}
+        told = _worst(put.excluded, columns, connection.dialect.name)
         connection.execute(
             put.on_conflict_do_update(index_elements=[columns.turn_id], set_=told), seen
         )
     samples = [asdict(each) for each in batch if isinstance(each, ProcessSample)]
     if samples:
         connection.execute(process_samples.insert(), samples)
+
+
+def _worst(new: Any, old: Any, dialect: str) -> dict[str, Any]:
+    """`ScreenFigures.worst` of two rows."""
+    greatest = func.max if dialect == "sqlite" else func.greatest
+    told = {
+        name: greatest(func.coalesce(new[name], old[name]), func.coalesce(old[name], new[name]))
+        for name in WORST
+    }
+    new_ms, old_ms = (func.coalesce(each.longest_freeze_ms, -1.0) for each in (new, old))
+    rest = [name for name in _SCREEN if name not in WORST]
+    return told | {name: case((new_ms >= old_ms, new[name]), else_=old[name]) for name in rest}
 
 
 def _answer_row(figures: AnswerFigures) -> dict[str, Any]:

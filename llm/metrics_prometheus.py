@@ -7,6 +7,7 @@ bounded: names come from servers and settings, and each value costs Prometheus a
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -19,9 +20,17 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 MOST_MODELS = 50
 """Pairs of backend and model; those that come later are told as `other`."""
 OTHER = "other"
+SEEN_S = 30.0
+"""For so long the worst of an answer's tabs is looked for; then it is counted, once."""
+MOST_SEEN = 2_000
+"""Answers whose tabs are remembered."""
 
 _TTFT_S = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _TPOT_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1)
+_FREEZE_HELP = (
+    "Longest stretch in which the page's main thread stood still while an answer streamed, "
+    "in the worst of its tabs."
+)
 _SCREEN_S = (0.016, 0.05, 0.1, 0.2, 0.35, 0.5, 1, 2, 5, 10, 60)
 
 
@@ -30,12 +39,20 @@ class PrometheusFigures:
 
     Args:
         gauges: tells queue depth and memory in bytes, asked at each scrape.
+        clock: seconds.
 
     Thread-safety: every method may be called from any thread.
     """
 
-    def __init__(self, gauges: Callable[[], tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        gauges: Callable[[], tuple[int, int]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._registry = CollectorRegistry()
+        self._clock = clock
+        # By the turn's id, oldest first: when it was first seen, and the worst until it is counted.
+        self._seen: dict[str, tuple[float, ScreenFigures | None]] = {}
         self._gauges = gauges
         self._lock = threading.Lock()
         self._models: set[tuple[str, str]] = set()
@@ -50,11 +67,11 @@ class PrometheusFigures:
         self._tpot = histogram(
             "tpot_seconds", "Time per output token after the first.", _TPOT_S, *model
         )
-        self._freeze = histogram(
-            "freeze_seconds", "Longest time without a frame while an answer streamed.", _SCREEN_S
-        )
+        self._freeze = histogram("freeze_seconds", _FREEZE_HELP, _SCREEN_S)
         self._inp = histogram(
-            "inp_seconds", "Interaction to next paint while an answer streamed.", _SCREEN_S
+            "inp_seconds",
+            "Slowest interaction to next paint while an answer streamed, in the worst of its tabs.",
+            _SCREEN_S,
         )
 
         def counter(name: str, what: str, *labels: str) -> Counter:
@@ -84,8 +101,28 @@ class PrometheusFigures:
         if figures.tpot_ms is not None:
             self._tpot.labels(*model).observe(figures.tpot_ms / 1000)
 
-    def seen(self, screen: ScreenFigures) -> None:
-        """How an answer looked."""
+    def seen(self, turn_id: str, screen: ScreenFigures) -> None:
+        """How an answer looked in a tab; told once an answer, `SEEN_S` after the first tab's word."""
+        with self._lock:
+            self._count_seen()
+            since_s, worst = self._seen.setdefault(turn_id, (self._clock(), screen))
+            if worst is not None:
+                self._seen[turn_id] = since_s, worst.worst(screen)
+            if len(self._seen) > MOST_SEEN:
+                self._observe(self._seen.pop(next(iter(self._seen)))[1])
+
+    def _count_seen(self) -> None:
+        """Called with the lock held."""
+        until_s = self._clock() - SEEN_S
+        due = [(each, *told) for each, told in self._seen.items() if told[0] <= until_s]
+        for turn_id, since_s, worst in due:
+            if worst is not None:
+                self._observe(worst)
+                self._seen[turn_id] = since_s, None
+
+    def _observe(self, screen: ScreenFigures | None) -> None:
+        if screen is None:
+            return
         if screen.longest_freeze_ms is not None:
             self._freeze.observe(screen.longest_freeze_ms / 1000)
         if screen.inp_ms is not None:
@@ -94,6 +131,8 @@ class PrometheusFigures:
     def text(self) -> bytes:
         """All of it in Prometheus' text format, of the content type `CONTENT_TYPE`."""
         queue_depth, memory_bytes = self._gauges()
+        with self._lock:
+            self._count_seen()
         self._queue.set(queue_depth)
         self._memory.set(memory_bytes)
         return generate_latest(self._registry)

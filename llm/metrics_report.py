@@ -1,7 +1,7 @@
 """What the figures of answers come to: counts, percentiles, and their course over time.
 
 All percentiles are by nearest rank (`llm.arrivals.nearest_rank`). Counts are of all answers;
-percentiles of at most 5,000 of them, every n-th where there are more, which the report says.
+percentiles of about 5,000 of them where there are more, which the report says.
 An answer from the cache counts for the screen's figures, and not for TTFT, TPOT and ITL: those
 would be the cache's.
 """
@@ -46,7 +46,10 @@ _LEAST_BUCKETS = 12
 _MODEL_TIMES = ("ttft_s", "tpot_ms", "itl_p50_ms", "itl_p95_ms")
 _SCREEN_TIMES = ("longest_freeze_ms", "inp_ms")
 _SAMPLED = ("ended_s", "backend", "model", "cached", *_MODEL_TIMES, *_SCREEN_TIMES)
+_HOUR_S = 3600.0
 _EXPORTED_AT_ONCE = 2_000
+_GOLDEN = 2_654_435_769  # 2**32 by the golden ratio
+_HASHED_ROWS = 2**30  # a product that 64 bits hold
 
 _answers = answer_figures.c
 
@@ -102,11 +105,11 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFigures:
-    """Of the samples, about one a minute; of several processes each has its own.
+    """Of the samples, about one a minute and process; those of several processes are mixed.
 
     Args:
         queue_p95: questions in line.
-        memory_bytes: the latest sample's.
+        memory_bytes: the latest sample's, of whichever process.
     """
 
     queue_p95: float
@@ -130,7 +133,7 @@ class MetricsReport:
             was no answer.
         width_s: how long each is.
         process: None without a sample.
-        every: percentiles are of every so manieth answer; 1 is all.
+        every: percentiles are of one answer in so many; 1 is all.
         names: the backends and models of the period, whatever is filtered.
     """
 
@@ -250,10 +253,18 @@ def _groups(connection: Connection, choice: _Choice) -> list[Any]:
 
 
 def _sample(connection: Connection, choice: _Choice, every: int) -> list[Any]:
-    """Their times, of every so manieth answer."""
+    """Their times, of one answer in so many.
+
+    Chosen by a hash of the row: whatever comes in turn (rows that a database leaves out, models
+    that are asked alternately) would be had wholly or not at all by every n-th. This one is even
+    along every such series, too.
+
+    Source: Knuth, The Art of Computer Programming 3, 6.4, on Fibonacci hashing
+    """
     wanted = select(*(_answers[name] for name in _SAMPLED)).where(*choice.conditions())
     if every > 1:
-        wanted = wanted.where(_answers.row % every == 0)
+        hashed = _answers.row % _HASHED_ROWS * _GOLDEN % 2**32
+        wanted = wanted.where(hashed < 2**32 // every)
     return list(connection.execute(wanted))
 
 
@@ -413,6 +424,9 @@ def csv_file(
 ) -> bytes:
     """One answer a line, oldest first: figures and names, no ids.
 
+    Every user may read it, so of when an answer ended it has the hour alone: to the millisecond it
+    would tell who was at work when.
+
     Raises:
         StoreError: the database can't be had.
     """
@@ -425,7 +439,8 @@ def csv_file(
     with database.reading(unhurried=True) as connection:
         rows = connection.execution_options(yield_per=_EXPORTED_AT_ONCE).execute(wanted)
         for ended_s, *values in rows:
-            ended = datetime.fromtimestamp(ended_s, UTC).isoformat(timespec="milliseconds")
+            hour_s = ended_s // _HOUR_S * _HOUR_S
+            ended = datetime.fromtimestamp(hour_s, UTC).isoformat(timespec="minutes")
             writer.writerow([ended, *map(_cell, values)])
     return text.getvalue().encode()
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+WORST = ("longest_freeze_ms", "inp_ms", "lag_ms")
+"""Of several words on an answer the greatest of each counts; all else is of the one that froze
+longest, and of the later where they are equal: one screen's word grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +28,13 @@ class ScreenFigures:
     lag_ms: float | None = None
     frames: int | None = None
     bytes_sent: int | None = None
+
+    def worst(self, other: ScreenFigures) -> ScreenFigures:
+        """Of this and a later word on the same answer, of another screen or the same; see `WORST`."""
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in WORST}
+        known = {name: [each for each in pair if each is not None] for name, pair in pairs.items()}
+        before_ms, after_ms = (-1.0 if each is None else each for each in pairs[WORST[0]])
+        return replace(
+            other if after_ms >= before_ms else self,
+            **{name: max(values, default=None) for name, values in known.items()},
+        )

@@ -67,7 +67,9 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
             if told.answers:
                 _draw_report(told, period, kind, model)
             else:
-                st.info(say(f"metrics-empty-{period}"), icon=":material/monitoring:")
+                # Names are those of the whole period: with any, only the choice has left all out.
+                why = "filtered" if told.names else period
+                st.info(say(f"metrics-empty-{why}"), icon=":material/monitoring:")
     if not backend.status().settled:
         watch(backend, backend_status, st.empty())
 

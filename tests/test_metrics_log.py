@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from llm.answer_figures import AnswerFigures
 from llm.chat import Chat
 from llm.conversation_database import ConversationDatabase
 from llm.conversation_tables import answer_figures, process_samples
+from llm.conversation_tree import ConversationKey
 from llm.conversations import ConversationStore
 from llm.database import Database
 from llm.metrics_log import DAY_S, KEPT_S, MetricsLog
 from llm.registry import JobRegistry
+from llm.screen import Screen, ScreenReport
 from llm.screen_figures import ScreenFigures
 from llm.types import SamplingParams
 from tests.driven_backend import PATIENCE_S, DrivenBackend, let_go
@@ -80,6 +83,13 @@ def kept(log: MetricsLog) -> None:
         assert time.monotonic() < deadline_s
 
 
+def until(true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 3 * PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.001)
+
+
 def test_an_answers_figures_are_kept_whole(database_url: str) -> None:
     with log_at(database_url) as log:
         log.answered(WHOLE)
@@ -108,15 +118,66 @@ def test_both_in_one_transaction_and_in_either_order(database_url: str) -> None:
     assert {row["finish"] for row in rows(database_url)} == {"length"}
 
 
-def test_a_later_word_of_the_screen_overwrites_only_what_it_knows(database_url: str) -> None:
+TABS = (
+    SCREEN,
+    ScreenFigures(longest_freeze_ms=500.0, blocked_ms=10.0, frames=3, bytes_sent=90),
+    ScreenFigures(longest_freeze_ms=50.0, inp_ms=300.0, lag_ms=10.0, frames=7, bytes_sent=70),
+)
+WORST = ScreenFigures(500.0, 300.0, 10.0, 30.0, 3, 90)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_of_several_tabs_the_worst_is_kept(order: tuple[int, ...]) -> None:
+    first, second, third = (TABS[at] for at in order)
+    assert first.worst(second).worst(third) == WORST
+    assert ScreenFigures().worst(first) == first.worst(ScreenFigures()) == first
+
+
+def test_a_screens_later_word_takes_the_place_of_its_earlier(database_url: str) -> None:
+    later = replace(SCREEN, blocked_ms=9.0, frames=20)
+    assert SCREEN.worst(later) == later
     with log_at(database_url) as log:
         log.answered(WHOLE)
         log.seen("one", SCREEN)
         kept(log)
-        log.seen("one", ScreenFigures(longest_freeze_ms=500.0))
+        log.seen("one", later)
         kept(log)
+    assert rows(database_url) == [{**asdict(WHOLE), **asdict(later)}]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_of_several_tabs_the_database_keeps_the_worst(database_url: str, at_once: bool) -> None:
+    with log_at(database_url) as log, log._changed if at_once else nullcontext():
+        for number, order in enumerate(permutations(TABS)):
+            for screen in order:
+                log.seen(f"turn {number}", screen)
+                if not at_once:
+                    kept(log)
+            log.answered(replace(WHOLE, turn_id=f"turn {number}"))
+        kept(log)
+    told = rows(database_url)
+    assert len(told) == 6
+    for row in told:
+        assert {name: row[name] for name in asdict(WORST)} == asdict(WORST)
+
+
+def test_a_receipt_has_the_worst_of_several_tabs(database_url: str) -> None:
+    with log_at(database_url) as log, DrivenBackend() as backend:
+        chat = talk(database_url, log, backend)
+        key = ask(chat, backend, "What?")
+        (turn,) = chat.turns(key)
+        for busy_ms, inp_ms in ((200, 0), (700, 40), (90, 250)):
+            screen = Screen()
+            screen.follow(turn.turn_id)
+            screen.frame(busy_ms)
+            screen.hear(ScreenReport(freeze_ms=busy_ms, inp_ms=inp_ms))
+            chat.seen(key, screen)
+        (turn,) = chat.turns(key)
+        chat.close()
     (row,) = rows(database_url)
-    assert (row["longest_freeze_ms"], row["inp_ms"]) == (500.0, 80.25)
+    assert turn.receipt is not None
+    assert turn.receipt.screen == ScreenFigures(700, 250, 0, row["lag_ms"], 1, 700)
+    assert {name: row[name] for name in asdict(ScreenFigures())} == asdict(turn.receipt.screen)
 
 
 @pytest.mark.parametrize("turn_id", ["", "x" * 65, "a\0b"])
@@ -236,6 +297,24 @@ def test_memory_is_bounded_while_nothing_can_be_kept(
     assert "can't be kept" in caplog.messages[0]
 
 
+def test_what_waits_is_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_log, "MOST_PENDING", 5)
+    url = f"sqlite:///{tmp_path / 'kept.sqlite3'}"
+    with log_at(url) as log:
+        log.answered(replace(WHOLE, turn_id="kept"))
+        kept(log)
+        holder = Database(url)
+        with holder.writing():
+            log.answered(replace(WHOLE, turn_id="oldest"))
+            until(lambda: log._writing and not log._pending)  # and it waits for the holder
+            for number in range(5):
+                log.answered(replace(WHOLE, turn_id=f"turn {number}"))
+            until(lambda: log._in_trouble)
+        holder.close()
+        kept(log)
+    assert [row["turn_id"] for row in rows(url)] == ["kept", *(f"turn {n}" for n in range(5))]
+
+
 def test_what_the_database_refuses_again_and_again_isnt_in_the_way_for_ever(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,13 +349,14 @@ def talk(url: str, log: MetricsLog, backend: DrivenBackend) -> Chat:
     return Chat(store, JobRegistry(), {"driven": lambda: backend}, metrics=log)
 
 
-def ask(chat: Chat, backend: DrivenBackend, question: str) -> None:
+def ask(chat: Chat, backend: DrivenBackend, question: str) -> ConversationKey:
     key = chat.open("somebody", None)
     chat.ask(key, question, person="somebody", backend="driven", params=SamplingParams())
     job, stream = chat.job(key), backend.next_stream()
     stream.answer(f"{question}!")
     let_go(job)  # type: ignore[arg-type]
     assert chat.turns(key)[0].text == f"{question}!"
+    return key
 
 
 def test_every_answer_of_the_chat_is_measured(database_url: str) -> None:

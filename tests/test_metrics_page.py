@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from llm import errors
+from llm import errors, metrics_report
 from llm.answer_figures import AnswerFigures
 from llm.errors import StoreGoneError
 from llm.screen_figures import ScreenFigures
@@ -112,9 +112,40 @@ def test_a_period_and_a_model_can_be_chosen() -> None:
     app.selectbox(key="metrics_model").set_value("other").run()
     assert figures(app)["Answers"] == "1"
     app.segmented_control(key="metrics_period").set_value("hour").run()
-    assert "last hour" in app.info[0].value
+    assert "none of the backend and model chosen" in app.info[0].value
     assert app.selectbox(key="metrics_model").value == "other"
     assert not app.exception
+
+
+def test_a_period_without_an_answer_isnt_put_on_the_choice() -> None:
+    keep(answer(1, 7200))
+    app = page()
+    app.selectbox(key="metrics_model").set_value("m").run()
+    app.segmented_control(key="metrics_period").set_value("hour").run()
+    assert "No answer has ended in the last hour" in app.info[0].value
+
+
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "of one answer in 2,"), ("zh", "每 2 个回答中的一个")]
+)
+def test_that_percentiles_are_of_some_is_said(
+    monkeypatch: pytest.MonkeyPatch, language: str, said: str
+) -> None:
+    monkeypatch.setattr(metrics_report, "MOST_SAMPLED", 2)
+    keep(*(answer(number) for number in range(4)), screen=ScreenFigures(120.0, 80.0))
+    app = page(language)
+    assert any(said in each.value for each in app.caption)
+
+
+def test_a_quick_reply_is_said_to_be_good() -> None:
+    keep(answer(1), screen=ScreenFigures(120.0, 80.0))
+    assert any("INP p75 is 80 ms: good (up to 200 ms)." in e.value for e in page().caption)
+
+
+def test_that_samples_of_several_processes_are_mixed_is_said() -> None:
+    resources.metrics().sample(0, 2**30)
+    keep(answer(1))
+    assert any("samples of several are mixed" in each.value for each in page().caption)
 
 
 def test_a_models_name_is_no_markup() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 
 from llm.answer_figures import AnswerFigures
-from llm.metrics_prometheus import MOST_MODELS, OTHER, PrometheusFigures
+from llm.metrics_prometheus import MOST_MODELS, MOST_SEEN, OTHER, SEEN_S, PrometheusFigures
 from llm.screen_figures import ScreenFigures
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -30,12 +30,14 @@ def answer(**given: object) -> AnswerFigures:
 
 
 def test_answers_are_counted_and_timed_in_seconds() -> None:
-    figures = PrometheusFigures(lambda: (3, 2**30))
+    now_s = 0.0
+    figures = PrometheusFigures(lambda: (3, 2**30), clock=lambda: now_s)
     figures.answered(answer(ttft_s=0.3, tpot_ms=25.0))
     figures.answered(answer(finish="error", error="ServerBusyError"))
     figures.answered(answer(cached="exact", ttft_s=0.001, tpot_ms=0.1))
-    figures.seen(ScreenFigures(longest_freeze_ms=120.0, inp_ms=80.0))
-    figures.seen(ScreenFigures(longest_freeze_ms=300.0))
+    figures.seen("one", ScreenFigures(longest_freeze_ms=120.0, inp_ms=80.0))
+    figures.seen("two", ScreenFigures(longest_freeze_ms=300.0))
+    now_s = SEEN_S
     told = samples(figures)
     model = {"backend": "vllm", "model": "m"}
     assert told["ttft_seconds_sum", labels(**model)] == 0.3
@@ -51,6 +53,30 @@ def test_answers_are_counted_and_timed_in_seconds() -> None:
     assert told["inp_seconds_count", labels()] == 1
     assert told["queue_depth", labels()] == 3
     assert told["memory_bytes", labels()] == 2**30
+
+
+def test_an_answer_in_several_tabs_is_told_once_by_its_worst() -> None:
+    now_s = 0.0
+    figures = PrometheusFigures(lambda: (0, 0), clock=lambda: now_s)
+    for freeze_ms, inp_ms in ((200.0, None), (700.0, 40.0), (90.0, 250.0)):
+        figures.seen("one", ScreenFigures(longest_freeze_ms=freeze_ms, inp_ms=inp_ms))
+        assert samples(figures)["freeze_seconds_count", labels()] == 0, "others may come"
+    now_s = SEEN_S
+    for _ in range(2):
+        told = samples(figures)
+        assert told["freeze_seconds_count", labels()] == told["inp_seconds_count", labels()] == 1
+        assert told["freeze_seconds_sum", labels()] == 0.7
+        assert told["inp_seconds_sum", labels()] == 0.25
+        figures.seen("one", ScreenFigures(longest_freeze_ms=900.0))  # too late to count
+        now_s += 2 * SEEN_S
+
+
+def test_of_very_many_answers_each_is_told_and_few_are_remembered() -> None:
+    figures = PrometheusFigures(lambda: (0, 0), clock=lambda: 0.0)
+    for number in range(MOST_SEEN + 50):
+        figures.seen(f"turn {number}", ScreenFigures(longest_freeze_ms=100.0))
+    assert samples(figures)["freeze_seconds_count", labels()] == 50
+    assert len(figures._seen) == MOST_SEEN
 
 
 def test_gauges_are_asked_at_each_scrape() -> None:

@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -201,18 +202,40 @@ def test_days_begin_where_the_reader_is(database: Database) -> None:
     assert shanghai.buckets[-1].from_s == NOW_S - 8 * HOUR_S
 
 
-def test_of_very_many_percentiles_are_of_every_nth_and_counts_of_all(
+def test_of_very_many_percentiles_are_of_some_and_counts_of_all(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics_report, "MOST_SAMPLED", 100)
     fill(database, [answer(n, 60, ttft_s=float(n)) for n in range(1, 1001)])
     said = report(database, "hour", now_s=NOW_S)
     assert (said.answers, said.every) == (1000, 10)
-    assert said.times["ttft_s"].count == 100
+    assert said.times["ttft_s"].count == pytest.approx(100, abs=3)
     p50_s, p95_s, _ = said.times["ttft_s"].values
     assert p50_s == pytest.approx(500, abs=10)
     assert p95_s == pytest.approx(950, abs=10)
     assert sum(bucket.answers for bucket in said.buckets) == 1000
+
+
+@pytest.mark.parametrize("count", [200, 300, 400])
+def test_what_is_kept_in_turn_is_sampled_evenly(
+    database: Database, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Each answer takes two numbers of PostgreSQL's rows, and models are asked in turn."""
+    monkeypatch.setattr(metrics_report, "MOST_SAMPLED", 100)
+    with database.writing() as connection:
+        for number in range(count):
+            told = answer(number, 60, model="ab"[number % 2], ttft_s=float(number))
+            _write(connection, [told])
+            screen = ScreenFigures(longest_freeze_ms=float(number))
+            _write(connection, [_Seen(told.turn_id, told.ended_s, screen)])
+    said = report(database, "hour", now_s=NOW_S)
+    assert said.every == count // 100
+    for name in ("ttft_s", "longest_freeze_ms"):
+        assert said.times[name].count == pytest.approx(100, abs=3)
+        assert said.times[name].values[0] == pytest.approx(count / 2, rel=0.05)
+    assert [each.ttft_s.count for each in said.models] == [pytest.approx(50, abs=3)] * 2
+    alone = report(database, "hour", model="a", now_s=NOW_S)
+    assert alone.times["ttft_s"].count == pytest.approx(count / 2 / alone.every, abs=3)
 
 
 def test_samples_of_the_process_are_told(database: Database) -> None:
@@ -241,7 +264,9 @@ def test_the_file_has_an_answer_a_line_and_no_ids(database: Database) -> None:
         assert line["model"] == figures.model
         assert line["ttft_s"] == ("" if figures.ttft_s is None else f"{figures.ttft_s:.6g}")
         assert line["inp_ms"] == (f"{screen.inp_ms:.6g}" if screen else "")
-    assert [line["ended"] for line in lines] == sorted(line["ended"] for line in lines)
+        ended = datetime.fromisoformat(line["ended"])
+        assert (ended.minute, ended.second, ended.microsecond) == (0, 0, 0), "to the hour"
+        assert 0 <= figures.ended_s - ended.timestamp() < HOUR_S
     chosen = [each for each, _ in told if each.model == "a" and each.backend == "local"]
     part = read(csv_file(database, "all", backend="local", model="a", now_s=NOW_S))
     assert len(part) == len(chosen)

@@ -806,7 +806,7 @@ reason-flight-file = it must be the name of a file, given in place of “schedul
 
 ## Metrics
 page-metrics = Metrics
-metrics-explain = How fast, how smoothly and how reliably answers came, everybody’s together. Only figures are kept, for 90 days: no text, and no names but those of models and servers.
+metrics-explain = How fast, how smoothly and how reliably answers came, everybody’s together. Only figures are kept, for 90 days: no text, and no names but those of models and servers. Everybody who may use this page can also get them as CSV, one answer a line, with the hour in which it ended.
 metrics-in-trouble = The figures can’t be read at the moment; answers are given all the same.
 metrics-period = Period
 metrics-period-hour = Last hour
@@ -819,6 +819,7 @@ metrics-model-any = All models
 metrics-empty-hour = No answer has ended in the last hour. Ask something, or choose a longer period.
 metrics-empty-day = No answer has ended in the last day. Ask something, or choose a longer period.
 metrics-empty-all = No answer has ended yet. Ask something, and its figures are here.
+metrics-empty-filtered = Answers ended in this period, but none of the backend and model chosen. Choose others, or all.
 metrics-count = { NUMBER($count) }
 metrics-share = { NUMBER($share, style: "percent", maximumFractionDigits: 1) }
 metrics-seconds = { NUMBER($value, maximumFractionDigits: 2) } s
@@ -842,13 +843,13 @@ metrics-tpot = TPOT: time per token after it
 metrics-itl-p50 = ITL, usual: an answer’s p50
 metrics-itl-p95 = ITL, long: an answer’s p95
 metrics-method = Percentiles by nearest rank: p95 is the value that 95 of 100 answers keep to. ITL is the gap between two pieces as they arrive; a server’s piece may hold several tokens.
-metrics-sampled = There are many answers: percentiles are of every { NUMBER($every) }th, counts of all.
+metrics-sampled = There are many answers: percentiles are of one answer in { NUMBER($every) }, counts of all.
 metrics-screen-title = On the screen
 metrics-screen-none = No browser has told anything of these answers yet.
 metrics-freeze = Longest freeze in an answer
 metrics-inp = INP: reply to a click or key
-metrics-inp-good = INP p75 is { NUMBER($value, maximumFractionDigits: 0) } ms: good, up to { NUMBER($limit) } ms is.
-metrics-inp-slow = INP p75 is { NUMBER($value, maximumFractionDigits: 0) } ms: too slow, good is up to { NUMBER($limit) } ms.
+metrics-inp-good = INP p75 is { NUMBER($value, maximumFractionDigits: 0) } ms: good (up to { NUMBER($limit) } ms).
+metrics-inp-slow = INP p75 is { NUMBER($value, maximumFractionDigits: 0) } ms: too slow (good is up to { NUMBER($limit) } ms).
 metrics-course-title = Over time
 metrics-course-answers-minutes = Answers, in 5 minutes each
 metrics-course-answers-hour = Answers an hour
@@ -884,9 +885,9 @@ metrics-error-queue = Too many were waiting
 metrics-error-shutdown = The app was stopped
 metrics-error-other = Something else
 metrics-process-title = The app itself
-metrics-process = Questions in line: { NUMBER($queue) } (p95), { NUMBER($most) } at most. Memory: { NUMBER($memory, maximumFractionDigits: 0) } MB now, { NUMBER($highest, maximumFractionDigits: 0) } MB at most. Looked at once a minute.
+metrics-process = Questions in line: { NUMBER($queue) } (p95), { NUMBER($most) } at most. Memory: { NUMBER($memory, maximumFractionDigits: 0) } MB when last looked at, { NUMBER($highest, maximumFractionDigits: 0) } MB at most. Each process of the app looks at itself once a minute; the samples of several are mixed here.
 metrics-export = Figures as CSV
-metrics-export-help = One answer a line: figures and the names of models, no text.
+metrics-export-help = One answer a line: figures, the names of models and servers, and the hour (UTC) in which it ended; no text.
 
 ## The answer cache on a full disk
 cache-disk-full = That couldn’t be done, for the disk that the cache is on is full. Please make some room on it, then try again.
