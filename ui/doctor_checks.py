@@ -69,9 +69,10 @@ def _servers() -> list[Check]:
         found += [
             ReachCheck(group, look),
             ModelCheck(group, look, told.max_tokens),
-            StreamCheck(group, look, resources.server_alone(server.name)),
             ClockCheck(group, look),
             LineCheck(group, resources.registry(), resources.vllm_backend(server.name)),
+            # Last: they run one after another, and this one takes its time.
+            StreamCheck(group, look, resources.server_alone(server.name)),
         ]
     return found
 
