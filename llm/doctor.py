@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from llm.errors import LLMError, Reason
+from llm.errors import LLMError, Reason, StoreError
 from llm.fault_log import log_fault
 from llm.types import CancelToken
 
@@ -189,6 +189,9 @@ class Doctor:
         def look() -> None:
             try:
                 told.set_result(check.run(cancel))
+            except StoreError as error:  # its own sentence says where the store lies
+                log_fault(logger, f"The check {check.name} failed", error)
+                told.set_result(_failed(error))
             except LLMError as error:
                 told.set_result(Finding("bad", error.reason))
             except Exception as error:  # noqa: BLE001 - a check may raise anything
