@@ -1,7 +1,8 @@
 """What is well with this installation and what isn't: checks, and one round of them at a time.
 
-Every check runs on a thread of its own and has a time limit of its own, so none can keep the
-others, a page or an answer waiting. What one finds is a sentence of the catalogue.
+Every check runs on a thread of its own and has a time limit of its own, so none can keep a page
+or an answer waiting, nor the others for ever. A server that doesn't answer takes one place at a
+time, and what asks no server goes first. What a check finds is a sentence of the catalogue.
 """
 
 from __future__ import annotations
@@ -9,13 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from llm.errors import LLMError, Reason
+from llm.errors import LLMError, Reason, StoreError
 from llm.fault_log import log_fault
 from llm.types import CancelToken
 
@@ -23,6 +23,10 @@ logger = logging.getLogger(__name__)
 
 AT_ONCE = 4
 """Checks that run at once; the answers of the same process want their time, too."""
+
+ONE_BY_ONE = frozenset({"doctor-group-server"})
+"""Groups, by their sentence, of which each asks one and the same thing that may not answer: its
+checks run one after another, and after those of all other groups."""
 
 REST_S = 5.0
 """Who asks sooner than this after a round has ended is given that one: nobody hammers a server."""
@@ -148,30 +152,28 @@ class Doctor:
             if last is not None and (not last.over or last.over_for_s < REST_S):
                 return last
             self._last = begun = DoctorRun(checks(), self._clock)
-        todo = deque(enumerate(begun.checks))
-        for _ in range(min(AT_ONCE, len(todo))):
+        todo = _Todo(begun.checks)
+        for _ in range(min(AT_ONCE, len(begun.checks))):
             try:
                 threading.Thread(
                     target=self._work, args=(begun, todo), name="doctor", daemon=True
                 ).start()
             except RuntimeError as error:  # the system gives no more threads
                 log_fault(logger, "A round of checks has too few threads", error)
-                for number, _check in list(todo):
+                for number in todo.left():
                     begun.tell(number, _failed(error))
                 break
         return begun
 
-    def _work(self, run: DoctorRun, todo: deque[tuple[int, Check]]) -> None:
-        while True:
-            try:
-                number, check = todo.popleft()
-            except IndexError:
-                return
+    def _work(self, run: DoctorRun, todo: _Todo) -> None:
+        while (taken := todo.take()) is not None:
+            number, check = taken
             began_s = self._clock()
             try:
                 finding = self._looked(check)
             except Exception as error:  # noqa: BLE001 - the other checks go on
                 finding = _failed(error)
+            todo.done(check)
             run.tell(number, replace(finding, seconds=self._clock() - began_s))
 
     def _looked(self, check: Check) -> Finding:
@@ -187,6 +189,9 @@ class Doctor:
         def look() -> None:
             try:
                 told.set_result(check.run(cancel))
+            except StoreError as error:  # its own sentence says where the store lies
+                log_fault(logger, f"The check {check.name} failed", error)
+                told.set_result(_failed(error))
             except LLMError as error:
                 told.set_result(Finding("bad", error.reason))
             except Exception as error:  # noqa: BLE001 - a check may raise anything
@@ -202,6 +207,45 @@ class Doctor:
             with self._lock:
                 self._hanging[key] = thread
             return Finding("bad", Reason("doctor-too-long", {"seconds": round(check.limit_s)}))
+
+
+class _Todo:
+    """The checks of a round that nobody has begun with.
+
+    Thread-safety: every method may be called from any thread.
+    """
+
+    def __init__(self, checks: Sequence[Check]) -> None:
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()
+        numbered = list(enumerate(checks))
+        self._left = [each for each in numbered if not _one_by_one(each[1])]
+        self._left += [each for each in numbered if _one_by_one(each[1])]
+
+    def take(self) -> tuple[int, Check] | None:
+        """The next one and its number; None where there is none, or each waits for one that runs:
+        whoever runs that takes them afterwards."""
+        with self._lock:
+            for each in self._left:
+                if str(each[1].group) not in self._busy:
+                    self._left.remove(each)
+                    if _one_by_one(each[1]):
+                        self._busy.add(str(each[1].group))
+                    return each
+        return None
+
+    def done(self, check: Check) -> None:
+        """Note that a check which was taken has ended, or isn't waited for any more."""
+        with self._lock:
+            self._busy.discard(str(check.group))
+
+    def left(self) -> list[int]:
+        with self._lock:
+            return [number for number, _ in self._left]
+
+
+def _one_by_one(check: Check) -> bool:
+    return check.group.message_id in ONE_BY_ONE
 
 
 def _failed(error: Exception) -> Finding:

@@ -1,4 +1,5 @@
-"""Takes out of what is shown whatever is nobody's business: keys, passwords, home folders."""
+"""Takes out of what is shown whatever is nobody's business: keys, passwords, where stores are, home
+folders."""
 
 from __future__ import annotations
 
@@ -15,6 +16,9 @@ from llm.settings import Settings
 MASK = "…"
 _MIN_CHARS = 3
 """A shorter secret stands in every other word; it is taken out only where it stands as one."""
+
+_STORE = re.compile(r"\b(?!https?:)([a-z][a-z0-9.-]*(?:\+\w+)?://)[^\s“”'\"<>]+")
+"""Any other address than one on the web is a store's: nothing of it is shown."""
 
 _USER = re.compile(r"(?<=://)[^\s/]*@")
 _TOKEN = re.compile(r"\b(?:sk-|hf_|ghp_|Bearer\s+|Basic\s+)[\w.~+/=-]{6,}")
@@ -63,7 +67,7 @@ class Mask:
         """A text without secrets."""
         if self._secrets is not None:
             text = self._secrets.sub(MASK, text)
-        text = _TOKEN.sub(MASK, _USER.sub(f"{MASK}@", text))
+        text = _TOKEN.sub(MASK, _USER.sub(f"{MASK}@", _STORE.sub(rf"\1{MASK}", text)))
         if self._home:
             text = re.sub(rf"{re.escape(self._home)}(?![\w.-])", "~", text)
         return _HOMES.sub("~", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -49,20 +50,23 @@ class Report:
     groups: tuple[tuple[str, tuple[Told, ...]], ...]
 
 
-def report_of(run: DoctorRun, words: Catalogue, mask: Mask) -> Report:
-    """What a round has found so far."""
-    findings = run.findings
-    told = [
-        _told(check, finding, words, mask)
-        for check, finding in zip(run.checks, findings, strict=True)
-    ]
+def report_of(
+    run: DoctorRun, words: Catalogue, mask: Mask, own: Sequence[tuple[Check, Finding]] = ()
+) -> Report:
+    """What a round has found so far.
+
+    Args:
+        own: what is found for one reader alone, besides the round that all share.
+    """
+    found = [*zip(run.checks, run.findings, strict=True), *own]
+    told = [_told(check, finding, words, mask) for check, finding in found]
     problems = [each for level in ("bad", "warn") for each in told if each.level == level]
     groups = [
         (group, _joined([each for each in told if each.group == group and each not in problems]))
         for group in dict.fromkeys(each.group for each in told)
     ]
-    left = findings.count(None)
-    overall = _overall(len(problems), left, len(findings)).sentence(words)
+    left = sum(finding is None for _, finding in found)
+    overall = _overall(len(problems), left, len(found)).sentence(words)
     level = problems[0].level if problems else ("" if left else "ok")
     shown = tuple((group, rest) for group, rest in groups if rest)
     return Report(overall, level, tuple(problems), shown)

@@ -1,6 +1,7 @@
 """Whether what is kept can be kept: database, answer cache, data folder, room on the disk.
 
-What is written goes again, and nobody's own is touched.
+What is written goes again, and nobody's own is touched. Only a Redis that is at its own `maxmemory`
+and drops keys may drop some for it, as for any write.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ FULL_BYTES = 200_000_000
 REDIS_SLOW_S = 0.04
 """What the answer cache waits for Redis, `llm.cache_redis.PATIENCE_S`: a slower one is never used."""
 _REDIS_PATIENCE_S = 3.0
+_NO_CAP_BYTES = 2**53
 _DATABASE: dict[type[StoreError], str] = {
     StoreLockedError: "locked",
     StoreFullError: "full",
@@ -131,19 +133,21 @@ class AnswersCheck:
         return Finding("ok", Reason(f"doctor-{kind}-ok", told))
 
     def _store(self) -> AnswerStore:
-        max_bytes = self.settings.cache_max_mb * 1_000_000
         if url := self.settings.answers_url():
             from llm.cache_redis import RedisAnswerStore
 
             # The cache gives up sooner; here it matters which it is: slow, or not there.
-            return RedisAnswerStore(url, max_bytes, _REDIS_PATIENCE_S)
-        from llm.cache_stores import open_store
+            return RedisAnswerStore(url, _NO_CAP_BYTES, _REDIS_PATIENCE_S)
+        from llm.cache_sqlite import SqliteAnswerStore
 
-        return open_store(self.settings)
+        return SqliteAnswerStore(self.settings.answers_file(), _NO_CAP_BYTES)
 
 
 def _tried_out(store: AnswerStore) -> float | None:
     """What reading one answer took; None where what was written wasn't there.
+
+    The store is opened without a cap, so no answer leaves to make room for this one; only what can't
+    be given any more goes, as with any that is kept.
 
     Raises:
         CacheStoreError: the store doesn't do it.

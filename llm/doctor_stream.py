@@ -34,7 +34,7 @@ Verdict = Literal["flows", "quick", "held", "short"]
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class PieceTimes:
     """When an answer's pieces came.
 
     Args:
@@ -60,7 +60,7 @@ class Flow:
     written_s: float
 
 
-def flow_of(came: Arrivals, first_token_s: float) -> Flow:
+def flow_of(came: PieceTimes, first_token_s: float) -> Flow:
     """Judge how an answer came.
 
     Where nothing holds it back, its pieces come evenly over the time that it takes to write them.
@@ -132,7 +132,7 @@ class StreamCheck:
             case "flows":
                 return Finding("ok", Reason("doctor-stream-flows", values))
 
-    def _asked(self, tokens: int, cancel: CancelToken) -> Arrivals:
+    def _asked(self, tokens: int, cancel: CancelToken) -> PieceTimes:
         request = GenerationRequest(
             (Message("user", _QUESTION),),
             SamplingParams(temperature=None, top_p=None, max_tokens=tokens),
@@ -147,4 +147,4 @@ class StreamCheck:
                     chars += len(item.text)
         if not came:
             came.append(self.clock() - sent_s)
-        return Arrivals(tuple(came), chars)
+        return PieceTimes(tuple(came), chars)

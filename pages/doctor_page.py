@@ -19,7 +19,7 @@ from llm.types import Backend
 from ui import resources
 from ui.backend_status import StatusPlace, watch
 from ui.callback import callback
-from ui.doctor_checks import make_checks
+from ui.doctor_checks import make_checks, own_findings
 from ui.language import say, words
 from ui.live_answer import TICK_S, yield_to_rerun
 from ui.note import Refused, copy, draw_note, put_note
@@ -72,7 +72,7 @@ def _copy(settings: Settings) -> None:
     run: DoctorRun | None = st.session_state.get(_RUN)
     if run is not None:
         title = f"{say('app-title')} · {say('page-doctor')}"
-        report = report_of(run, words(), Mask.of(settings))
+        report = report_of(run, words(), Mask.of(settings), own_findings())
         copy(_here(), to_markdown(report, title, _began(run)))
 
 
@@ -87,11 +87,11 @@ def _began(run: DoctorRun) -> datetime:
 
 def _follow(run: DoctorRun, place: DeltaGenerator, mask: Mask, backend_status: StatusPlace) -> None:
     """Show what was found, and while checks run each finding as it comes. Then the page reruns."""
-    came_late, shown = not run.over, None
+    came_late, shown, own = not run.over, None, own_findings()
     while True:
         left = run.left
         if left != shown:
-            place.html(_page_of(report_of(run, words(), mask), _began(run)))
+            place.html(_page_of(report_of(run, words(), mask, own), _began(run)))
             shown = left
         if not left:
             break

@@ -14,7 +14,7 @@ from llm.catalogue import catalogue
 from llm.doctor import AT_ONCE, REST_S, Check, Doctor, DoctorRun, Finding
 from llm.doctor_mask import MASK, Mask
 from llm.doctor_report import report_of, to_markdown
-from llm.errors import LLMError, Reason, ServerKeyError
+from llm.errors import LLMError, Reason, ServerKeyError, StoreGoneError
 from llm.settings import Server, Settings
 from llm.types import CancelToken
 from tests.driven_backend import ManualClock
@@ -268,6 +268,32 @@ def test_no_secret_of_any_setting_or_of_the_environment_goes_through() -> None:
         assert not [s for s in SECRETS if s in mask.text(f"it said {value} twice")], value
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "postgresql+psycopg://dbuser:***@db.internal:5432/chat?host=db-2.internal",
+        "rediss://reader@db.internal",
+        "unix://reader@/db.internal/redis.sock",
+        "sqlite:////db.internal/dbuser/kept.sqlite3",
+    ],
+)
+def test_no_error_of_a_store_says_where_it_lies_or_who_asks(place: str) -> None:
+    errors: list[LLMError] = [
+        StoreGoneError(place=place),
+        StoreGoneError(place="db.internal, dbuser"),  # as a driver may spell it
+        ServerKeyError(url=place),  # whatever says an address
+    ]
+    checks = [Told(raises(error)) for error in errors]
+    run = Doctor().run(lambda: checks)
+    assert {each.level for each in finished(run)} == {"bad"}
+    for language in ("en", "zh"):
+        report = report_of(run, catalogue(language), Mask(()))
+        text = to_markdown(report, "Doctor", datetime(2026, 11, 30, tzinfo=UTC))
+        assert "StoreGoneError" in text
+        for said in ("db.internal", "db-2", "dbuser", "reader"):
+            assert said not in text, text
+
+
 def test_every_hidden_field_there_is_is_taken_out() -> None:
     """Whatever setting hides itself, now or later."""
     settings = hidden_settings()
@@ -285,10 +311,12 @@ def test_every_hidden_field_there_is_is_taken_out() -> None:
 def test_users_tokens_and_homes_are_masked_wherever_they_come_from() -> None:
     mask = Mask((), "/srv/people/ann")
     said = mask.text(
-        "redis://a:b@h/0 Bearer abcdef123 hf_abcdefgh /srv/people/ann/models /srv/people/anna"
+        "redis://a:b@h/0 http://a:b@h/0 Bearer abcdef123 hf_abcdefgh /srv/people/ann/models /srv/people/anna"
         " /home/bob/x /Users/eve/y C:\\Users\\mallory\\z"
     )
-    assert said == (f"redis://{MASK}@h/0 {MASK} {MASK} ~/models /srv/people/anna ~/x ~/y ~\\z")
+    assert said == (
+        f"redis://{MASK} http://{MASK}@h/0 {MASK} {MASK} ~/models /srv/people/anna ~/x ~/y ~\\z"
+    )
 
 
 def test_a_short_secret_is_masked_alone_and_gives_itself_away_in_no_word() -> None:

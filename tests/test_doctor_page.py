@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
+from streamlit import config
+from streamlit.runtime.context import ContextProxy, StreamlitHeaders
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -129,6 +131,35 @@ def test_a_second_person_is_given_the_first_ones_round() -> None:
     runs = [app.session_state["doctor_run"] for app in (first, second)]
     # Unless the first one's page took longer to draw than a round rests.
     assert runs[0] is runs[1] or runs[0].over_for_s > runs[1].over_for_s
+
+
+def test_who_gets_in_is_told_to_each_page_by_how_it_was_reached(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Whoever pressed first."""
+    monkeypatch.setattr("llm.doctor.REST_S", 3600.0)
+    address = st.get_option("server.address")
+    request.addfinalizer(lambda: config.set_option("server.address", address))
+    config.set_option("server.address", "localhost")
+    told = catalogue("en").say
+    here, through_proxy = page(), page()
+    here.button(key="doctor_start").click().run()
+    with monkeypatch.context() as of_the_other:
+        # AppTest's pages are reached by no request at all.
+        headers = StreamlitHeaders([("x-forwarded-for", "203.0.113.7")])
+        of_the_other.setattr(ContextProxy, "headers", headers)
+        through_proxy.button(key="doctor_start").click().run()
+        through_proxy.button(key="doctor_copy").click().run()
+    here.run()
+    assert here.session_state["doctor_run"] is through_proxy.session_state["doctor_run"]
+    for app, said, unsaid in (
+        (here, "doctor-access-here", "doctor-access-proxy"),
+        (through_proxy, "doctor-access-proxy", "doctor-access-here"),
+    ):
+        assert told(said) in shown(app)
+        assert told(unsaid) not in shown(app)
+    _, note = through_proxy.session_state["note"]
+    assert told("doctor-access-proxy") in note.text
 
 
 # -- how the app is run --

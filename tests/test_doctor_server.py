@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from llm.doctor import Check, Doctor, Finding
+from llm.doctor import AT_ONCE, Check, Doctor, Finding
 from llm.doctor_server import (
     CLOCK_S,
     ClockCheck,
@@ -21,7 +22,8 @@ from llm.doctor_server import (
     ServerLook,
     clock_difference_s,
 )
-from llm.doctor_stream import HELD_S, Arrivals, StreamCheck, flow_of
+from llm.doctor_stores import DiskCheck, FolderCheck
+from llm.doctor_stream import HELD_S, PieceTimes, StreamCheck, flow_of
 from llm.errors import Reason
 from llm.settings import Server
 from llm.types import CancelToken
@@ -32,6 +34,7 @@ from tests.stalling_proxy import StallingProxy
 
 GROUP = Reason("doctor-group-server", {"name": "gpu"})
 GAP_S = 0.06
+LONG_S = 30.0
 
 
 @pytest.fixture
@@ -117,6 +120,56 @@ def test_a_server_that_stands_still_is_given_up(
     assert told(finding) == ("bad", "error-server-timeout")
 
 
+@pytest.fixture
+def dead() -> Iterator[str]:
+    """A server that accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+
+
+def checks_of(name: str, look: ServerLook) -> list[Check]:
+    group = Reason("doctor-group-server", {"name": name})
+    return [ReachCheck(group, look), ModelCheck(group, look, 512), ClockCheck(group, look)]
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at a server takes longer than any test waits."""
+    monkeypatch.setattr("llm.doctor_server.LOOK_S", 2 * LONG_S)
+    for check in (ReachCheck, ModelCheck, ClockCheck):
+        monkeypatch.setattr(check, "limit_s", 2 * LONG_S)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_server_that_never_answers_keeps_none_that_does_waiting(
+    server: ProtocolServer, dead: str
+) -> None:
+    # More than there are places.
+    silent = [*checks_of("dead", look_at(dead)), *checks_of("dead", look_at(dead))]
+    checks = [*silent, *checks_of("well", look_at(server.url))]
+    run = Doctor().run(lambda: checks)
+    assert run.wait(len(silent) + 1, LONG_S), "the other server is waited for"
+    findings = run.findings
+    assert findings[: len(silent)] == (None,) * len(silent)
+    assert [each and told(each) for each in findings[len(silent) :]] == [
+        ("ok", "doctor-reach-open"),
+        ("ok", "doctor-model-there"),
+        ("skipped", "doctor-clock-untold"),
+    ]
+
+
+@pytest.mark.usefixtures("patient")
+def test_many_servers_that_never_answer_keep_no_store_waiting(dead: str, tmp_path: Path) -> None:
+    silent = [each for n in range(AT_ONCE) for each in checks_of(f"dead-{n}", look_at(dead))]
+    stores = [FolderCheck(tmp_path), DiskCheck((tmp_path,), lambda path: (100, 0, 100))]
+    run = Doctor().run(lambda: [*silent, *stores])
+    assert run.wait(len(silent) + 1, LONG_S), "the stores are waited for"
+    folder, disk = run.findings[-2:]
+    assert folder is not None
+    assert disk is not None
+    assert told(folder) == ("ok", "doctor-folder-ok")
+
+
 def test_the_model_that_is_asked(server: ProtocolServer) -> None:
     def at(model: str, limit: int = 512) -> Finding:
         return found_by(ModelCheck(GROUP, look_at(server.url, model=model), limit))
@@ -178,13 +231,13 @@ def test_the_way_and_the_whole_second_are_no_difference() -> None:
 # -- the stream --
 
 
-def evenly(pieces: int, gap_s: float, first_s: float = 0.1) -> Arrivals:
-    return Arrivals(tuple(first_s + n * gap_s for n in range(pieces)), 5 * pieces)
+def evenly(pieces: int, gap_s: float, first_s: float = 0.1) -> PieceTimes:
+    return PieceTimes(tuple(first_s + n * gap_s for n in range(pieces)), 5 * pieces)
 
 
-def in_bursts(bursts: int, each: int, gap_s: float) -> Arrivals:
+def in_bursts(bursts: int, each: int, gap_s: float) -> PieceTimes:
     came = [(b + 1) * gap_s + n * 0.0005 for b in range(bursts) for n in range(each)]
-    return Arrivals(tuple(came), 5 * len(came))
+    return PieceTimes(tuple(came), 5 * len(came))
 
 
 @pytest.mark.parametrize(
@@ -197,13 +250,13 @@ def in_bursts(bursts: int, each: int, gap_s: float) -> Arrivals:
         (in_bursts(1, 30, 2.0), "held"),
         (in_bursts(2, 15, 1.0), "held"),
         (in_bursts(10, 3, 0.3), "flows"),
-        (Arrivals((3.0,), 150), "held"),
-        (Arrivals((3.0,), 5), "short"),
+        (PieceTimes((3.0,), 150), "held"),
+        (PieceTimes((3.0,), 5), "short"),
         (evenly(3, 0.5), "short"),
         (evenly(3, 0.01), "short"),
     ],
 )
-def test_how_an_answer_came(came: Arrivals, verdict: str) -> None:
+def test_how_an_answer_came(came: PieceTimes, verdict: str) -> None:
     assert flow_of(came, 0.1).verdict == verdict
 
 

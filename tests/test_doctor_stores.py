@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import SecretStr
 
-from llm.cache_redis import PATIENCE_S, PREFIX
+from llm.cache_redis import PATIENCE_S, PREFIX, RedisAnswerStore
+from llm.cache_sqlite import SqliteAnswerStore
 from llm.cache_stores import open_store
+from llm.cache_types import AnswerStore, CachedAnswer, CacheKey
 from llm.conversation_database import ConversationDatabase
 from llm.doctor import Finding
 from llm.doctor_stores import (
@@ -25,11 +28,12 @@ from llm.doctor_stores import (
 )
 from llm.preset_store import PresetStore
 from llm.settings import Settings
-from llm.types import CancelToken
+from llm.types import CancelToken, Delta, Usage
 from tests.servers.redis_server import RedisServer
 from tests.stalling_proxy import StallingProxy
 
 GB = 1_000_000_000
+LONG_S = 60.0
 
 
 def found_by(check: DatabaseCheck | AnswersCheck | FolderCheck | DiskCheck) -> Finding:
@@ -138,6 +142,47 @@ def test_redis_takes_and_gives_and_nothing_is_left(
     with redis_server.admin() as admin:
         assert not list(admin.scan_iter(f"{PREFIX}answer:*"))
     assert REDIS_SLOW_S == PATIENCE_S
+
+
+def kept_answer(made_s: float, expires_s: float) -> CachedAnswer:
+    digest = secrets.token_hex(32)
+    return CachedAnswer(
+        key=CacheKey(digest, digest, "ann"),
+        question="who?",
+        pieces=(Delta(secrets.token_hex(200_000)),),
+        usage=Usage(),
+        model="m",
+        server="",
+        created_s=made_s,
+        expires_s=expires_s,
+        took_s=1.0,
+    )
+
+
+@pytest.mark.parametrize("kind", ["answers", "redis"])
+def test_a_look_at_a_cache_over_its_cap_costs_nobody_an_answer(
+    kind: str, redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    url = redis_server.url if kind == "redis" else ""
+    settings = Settings(data_dir=tmp_path, redis_url=SecretStr(url), cache_max_mb=1)
+    store: AnswerStore
+    if url:
+        store = RedisAnswerStore(url, 2**40, LONG_S)
+    else:
+        store = SqliteAnswerStore(settings.answers_file(), 2**40, LONG_S)
+    now_s = time.time()
+    answers = [kept_answer(now_s - 100, now_s + 3600) for _ in range(6)]
+    for answer in answers:
+        store.put(answer)
+    assert store.totals("ann", now_s).size > 1_000_000
+    finding = found_by(AnswersCheck(settings))
+    kept = {each.key for each in store.entries("ann", now_s, 100)}
+    assert store.totals(OWNER, now_s).entries == 0
+    store.clear("ann", now_s)
+    store.close()
+    assert finding.reason.message_id in (f"doctor-{kind}-ok", "doctor-redis-slow")
+    assert kept == {each.key for each in answers}
 
 
 def test_a_wrong_password_is_told_apart_and_not_told(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from llm.doctor import Check
+from llm.doctor import Check, Finding
 from llm.doctor_access import AccessCheck, LineCheck
 from llm.doctor_stores import AnswersCheck, DatabaseCheck, DiskCheck, FolderCheck
 from llm.errors import Reason
+from llm.types import CancelToken
 from ui import resources
 from ui.doctor_streamlit import GROUP as APP
 from ui.doctor_streamlit import option_checks
@@ -17,7 +18,7 @@ _PROXY_HEADERS = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "Via")
 
 
 def make_checks() -> list[Check]:
-    """The checks, for one round. Quick; nothing is asked yet."""
+    """The checks, for one round that all share. Quick; nothing is asked yet."""
     told = resources.settings()
     found: list[Check] = []
     if "local" in told.backends:
@@ -30,15 +31,20 @@ def make_checks() -> list[Check]:
         FolderCheck(told.data_dir),
         # The second is where the database is, if that is a file.
         DiskCheck((told.data_dir, told.answers_file().parent)),
-        AccessCheck(
-            APP,
-            str(st.get_option("server.address") or ""),
-            forwarded=any(name in st.context.headers for name in _PROXY_HEADERS),
-            signs_in=bool(providers()),
-        ),
         *option_checks(),
     ]
     return found
+
+
+def own_findings() -> list[tuple[Check, Finding]]:
+    """What depends on how this page was reached, so that a shared round can't say it. Quick."""
+    access = AccessCheck(
+        APP,
+        str(st.get_option("server.address") or ""),
+        forwarded=any(name in st.context.headers for name in _PROXY_HEADERS),
+        signs_in=bool(providers()),
+    )
+    return [(access, access.run(CancelToken()))]
 
 
 def _local() -> list[Check]:
@@ -69,9 +75,10 @@ def _servers() -> list[Check]:
         found += [
             ReachCheck(group, look),
             ModelCheck(group, look, told.max_tokens),
-            StreamCheck(group, look, resources.server_alone(server.name)),
             ClockCheck(group, look),
             LineCheck(group, resources.registry(), resources.vllm_backend(server.name)),
+            # Last: they run one after another, and this one takes its time.
+            StreamCheck(group, look, resources.server_alone(server.name)),
         ]
     return found
 

@@ -638,7 +638,7 @@ cache-clears-shared = The shared ones among them are gone for everybody.
 
 ## The doctor
 page-doctor = Doctor
-doctor-explain = Looks at the model, the servers, where things are kept and how the app is run, and says of each in a sentence how it is. Servers are asked for two or three short answers. Nothing is changed.
+doctor-explain = Looks at the model, the servers, where things are kept and how the app is run, and says of each in a sentence how it is. Servers are asked for two or three short answers. Each store is given something small, which is deleted again; nobody’s own is changed.
 doctor-start = Check now
 doctor-again = Check again
 doctor-copy = Copy the report
@@ -755,7 +755,7 @@ doctor-redis-full = Redis is full: give it more memory, or a policy that drops o
 doctor-redis-read-only = Redis may only be read: name the primary, not a replica, or see why it can’t save.
 doctor-redis-failed = Redis can’t be used ({ $kind }), so the model is asked every time: see whether it runs and whether its address is right.
 doctor-answers-ok = The cache’s file takes, gives and deletes an answer, in { $ms } ms.
-doctor-answers-lost = The cache’s file took an answer and doesn’t give it back: raise STEADY_CHAT_CACHE_MAX_MB, or empty the cache.
+doctor-answers-lost = The cache’s file took an answer and doesn’t give it back: see whether another process removes or replaces the file, or empty the cache.
 doctor-answers-failed = The cache’s file can’t be used ({ $kind }), so the model is asked every time: see whether this app may write into its folder.
 doctor-folder-ok = A file can be written there, and deleted.
 doctor-folder-full = Nothing can be written there: the disk is full. Make room.

@@ -551,7 +551,7 @@ cache-clears-shared = 其中共用的回答对所有人都不再存在。
 
 ## The doctor
 page-doctor = 体检
-doctor-explain = 检查模型、服务器、数据的存放位置以及应用的运行方式，每一项用一句话说明状况。会向每个服务器请求两三个简短的回答；不会更改任何内容。
+doctor-explain = 检查模型、服务器、数据的存放位置以及应用的运行方式，每一项用一句话说明状况。会向每个服务器请求两三个简短的回答；会向每个存储写入一小条内容并随即删除，不会更改任何人的数据。
 doctor-start = 开始检查
 doctor-again = 重新检查
 doctor-copy = 复制报告
@@ -667,7 +667,7 @@ doctor-redis-full = Redis 已满：请给它更多内存，或采用会丢弃旧
 doctor-redis-read-only = Redis 只能读取：请指定主节点而不是副本，或查看它为何无法保存。
 doctor-redis-failed = 无法使用 Redis（{ $kind }），因此每次都会询问模型：请查看它是否在运行、地址是否正确。
 doctor-answers-ok = 缓存文件可以写入、读取并删除一个回答，用时 { $ms } 毫秒。
-doctor-answers-lost = 缓存文件收下了一个回答却不再给出：请调高 STEADY_CHAT_CACHE_MAX_MB，或清空缓存。
+doctor-answers-lost = 缓存文件收下了一个回答却不再给出：请查看是否有其他进程删除或替换了该文件，或清空缓存。
 doctor-answers-failed = 无法使用缓存文件（{ $kind }），因此每次都会询问模型：请查看本应用能否写入它所在的文件夹。
 doctor-folder-ok = 可以在其中写入并删除文件。
 doctor-folder-full = 无法写入：磁盘已满。请腾出空间。

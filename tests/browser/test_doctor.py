@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from llm.doctor import REST_S
 from tests.browser.chat_page import LIMIT_MS, ChatPage
 from tests.browser.conftest import ROOT, StartServer
 from tests.protocol_server import Exchange, ProtocolServer, saying
@@ -64,13 +65,19 @@ def press(page: Page) -> None:
     page.locator(".st-key-doctor_start button").click()
 
 
-def row_of(page: Page, name: str) -> Locator:
-    """A check's row, unless it is one of the problems above."""
-    return page.locator(".steady-doctor li", has=page.get_by_text(name, exact=True))
+def report(page: Page) -> Locator:
+    """The newest, should the last one stand beside it for a frame."""
+    return page.locator(".steady-doctor").last
+
+
+def row_of(page: Page, name: str, level: str = "") -> Locator:
+    """A check's row, unless it is one of the problems above; only of that level, if any is named."""
+    row = f"li.is-{level}" if level else "li"
+    return report(page).locator(row, has=page.locator("b").get_by_text(name, exact=True)).last
 
 
 def overall(page: Page) -> Locator:
-    return page.locator(".steady-doctor-overall")
+    return report(page).locator(".steady-doctor-overall")
 
 
 def test_a_press_says_what_is_wrong_and_what_is_well_and_can_be_copied(
@@ -85,12 +92,11 @@ def test_a_press_says_what_is_wrong_and_what_is_well_and_can_be_copied(
     expect(overall(page)).to_contain_text(re.compile("thing"), timeout=LIMIT_MS)
     copy = page.locator(".st-key-doctor_copy button")
     expect(copy).to_be_enabled(timeout=LIMIT_MS)
-    first = page.locator(".steady-doctor li").first
+    first = report(page).locator("li").first
     expect(first).to_contain_text("Server gpu-1 · Reach and key")
     expect(first).to_contain_text("It refuses the key (401)")
-    rows = page.locator(".steady-doctor li.is-ok")
-    expect(rows.filter(has_text="Database")).to_contain_text("takes, gives and deletes a row")
-    expect(rows.filter(has_text="Garbage collection")).to_contain_text("as it should be")
+    expect(row_of(page, "Database", "ok")).to_contain_text("takes, gives and deletes a row")
+    expect(row_of(page, "Garbage collection", "ok")).to_contain_text("as it should be")
     copy.click()
     expect(page.locator(".st-key-clipboard [role=status]")).to_have_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
@@ -101,12 +107,11 @@ def test_a_press_says_what_is_wrong_and_what_is_well_and_can_be_copied(
     page.screenshot(path=artifacts / "doctor.png", full_page=True)
     # What was put right is well at the next press.
     server.key = WRONG_KEY
-    well = page.locator(".steady-doctor li.is-ok").filter(has_text="takes the key")
-    while not well.count():  # a round rests for some seconds: until then it is the last one's
-        press(page)
-        expect(copy).to_be_enabled(timeout=LIMIT_MS)
-    flows = row_of(page, "Stream")
-    expect(flows).to_contain_text("comes as it is written", timeout=LIMIT_MS)
+    # A round rests for some seconds: until then a press is given the last one.
+    page.wait_for_timeout(1000 * REST_S)
+    press(page)
+    expect(row_of(page, "Reach and key", "ok")).to_contain_text("takes the key", timeout=LIMIT_MS)
+    expect(row_of(page, "Stream")).to_contain_text("comes as it is written", timeout=LIMIT_MS)
     page.context.close()
 
 
@@ -150,7 +155,7 @@ def test_in_chinese_on_a_narrow_dark_screen(chromium: Browser, app: str, artifac
     expect(shown).to_contain_text("边生成边到达")
     wide = "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
     assert not page.evaluate(wide)
-    said = page.locator(".steady-doctor").inner_text()
+    said = report(page).inner_text()
     assert not re.findall(r"[a-z]+ [a-z]+", said), "names are single words, sentences are none here"
     page.screenshot(path=artifacts / "doctor-narrow-zh.png", full_page=True)
     page.context.close()
