@@ -88,6 +88,7 @@ def _secrets_in(value: object) -> Iterator[str]:
         secret = value.get_secret_value()
         yield from _of_address(secret)
         yield secret
+        yield secret.strip()  # as it is sent
     elif isinstance(value, str):
         yield from _of_address(value)
     elif isinstance(value, Mapping):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from llm.doctor import Finding
-from llm.errors import LLMError, Reason, ServerTimeoutError, Value
+from llm.errors import LLMError, Reason, ServerTimeoutError, ServerUnreachableError, Value
 from llm.loop_thread import LoopThread
 from llm.server_errors import said_s
 from llm.server_state import spoken
@@ -93,16 +93,27 @@ class ServerLook:
 
 @dataclass(frozen=True)
 class ReachCheck:
-    """Whether the server answers, and takes the key."""
+    """Whether the server answers, and takes the key.
+
+    Args:
+        unset: whether nobody has set a server up, so that it is the usual address that is asked.
+    """
 
     group: Reason
     look: ServerLook
+    unset: bool = False
 
     name = "doctor-check-reach"
     limit_s = 20.0
 
     def run(self, cancel: CancelToken) -> Finding:
-        said, key = self.look.looked().said, self.look.server.api_key
+        try:
+            said = self.look.looked().said
+        except ServerUnreachableError:
+            if self.unset:
+                return Finding("skipped", Reason("doctor-server-unset"))
+            raise
+        key = self.look.server.api_key
         has_key = key is not None and bool(key.get_secret_value().strip())
         if said.status == 401:
             return Finding(

@@ -63,7 +63,10 @@ def schedule_of(file: str) -> list[tuple[float, int]]:
     pieces = told.get("pieces")
     if not isinstance(pieces, list) or not all(_is_piece(each) for each in pieces):
         raise ValueError("its pieces are not [seconds, characters]")
-    return [(float(at_s), chars) for at_s, chars in pieces]
+    try:
+        return [(float(at_s), chars) for at_s, chars in pieces]
+    except OverflowError as error:
+        raise ValueError("a time that no clock has") from error
 
 
 def _is_piece(told: object) -> bool:
@@ -72,4 +75,5 @@ def _is_piece(told: object) -> bool:
         and len(told) == 2
         and isinstance(told[0], int | float)
         and isinstance(told[1], int)
+        and not any(isinstance(each, bool) for each in told)
     )

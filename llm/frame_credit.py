@@ -23,8 +23,10 @@ STAMP_CHARS = 4000
 """A frame that brings what was sent since the last stamp to this many characters carries one."""
 _MOST_TIMES = 64
 """Of a browser that says nothing, only the newest stamps' times are known."""
-SILENT_S = 5.0
-"""A browser that has said nothing for so long, or is hidden, gets a frame every so often."""
+SILENT_S = 2.0
+"""A browser that owes its word gets a frame every so often all the same: words may be lost."""
+HIDDEN_S = 5.0
+"""A hidden tab gets a frame every so often."""
 
 
 class FrameCredit:
@@ -74,7 +76,8 @@ class FrameCredit:
             waited = self._stamp - self._painted >= most and self._heard
             if not waited and not self._hidden:
                 return 0.0
-            return max(0.0, self._sent_s + SILENT_S - self._clock())
+            pause_s = HIDDEN_S if self._hidden else SILENT_S
+            return max(0.0, self._sent_s + pause_s - self._clock())
 
     def sent(self, chars: int, *, last: bool = False) -> int | None:
         """Note that a frame is sent now.

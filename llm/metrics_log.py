@@ -43,7 +43,7 @@ _MOST_REFUSED = 3
 _ID_CHARS = 64
 _SCREEN = tuple(each.name for each in fields(ScreenFigures))
 _CUT = {"backend": 16, "finish": 16, "cached": 16, "error": 64}
-_MOST = {"bytes_sent": 2**53}
+_MOST = {"bytes_sent": 2**53, "ended_s": 2**53}
 
 logger = logging.getLogger(__name__)
 
@@ -232,6 +232,8 @@ class MetricsLog:
             unfinished = (a.finish == "") & (a.ended_s < self._clock() - DAY_S)
             done = [
                 self._delete(answer_figures, (a.ended_s < before_s) | unfinished),
+                # Of a clock that was ahead: it would be there for longer than any other.
+                self._delete(answer_figures, a.ended_s > self._clock() + DAY_S),
                 self._delete(process_samples, p.at_s < before_s),
                 self._delete(answer_figures, a.row <= self._row_too_many()),
             ]

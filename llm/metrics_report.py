@@ -26,6 +26,7 @@ from llm.answer_figures import AnswerFigures
 from llm.arrivals import nearest_rank
 from llm.conversation_tables import answer_figures, process_samples
 from llm.database import Database
+from llm.metrics_log import KEPT_S
 from llm.screen_figures import ScreenFigures
 
 Period = Literal["hour", "day", "all"]
@@ -161,6 +162,10 @@ class MetricsReport:
         return count / self.answers if self.answers else 0.0
 
 
+AHEAD_S = 3600.0
+"""Clocks of several machines may differ by so much; an answer further ahead isn't looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """Which answers are meant."""
@@ -174,7 +179,11 @@ class _Choice:
         return self.backend in ("", backend) and self.model in ("", model)
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        told = [_answers.finish != ""]
+        # What a clock that was wrong dated years away would make years of empty time.
+        told = [
+            _answers.finish != "",
+            _answers.ended_s.between(self.now_s - 2 * KEPT_S, self.now_s + AHEAD_S),
+        ]
         if self.since_s is not None:
             told.append(_answers.ended_s >= self.since_s)
         if self.backend:
@@ -210,7 +219,7 @@ def report(
         count = sum(group[-1] for group in chosen)
         every = max(1, math.ceil(count / MOST_SAMPLED))
         sample = _sample(connection, choice, every)
-        width_s = _width(connection, period)
+        width_s = _width(connection, period, choice.now_s)
         courses = _courses(connection, choice, width_s, offset_s)
         process = _process(connection, choice.since_s)
     return MetricsReport(
@@ -268,7 +277,7 @@ def _sample(connection: Connection, choice: _Choice, every: int) -> list[Any]:
     return list(connection.execute(wanted))
 
 
-def _width(connection: Connection, period: Period) -> float:
+def _width(connection: Connection, period: Period, now_s: float) -> float:
     """How long a bucket is, so that there are neither few nor too many."""
     if period != "all":
         return _PERIOD_WIDTHS_S[period]
@@ -278,7 +287,9 @@ def _width(connection: Connection, period: Period) -> float:
         select(func.max(_answers.ended_s)).scalar_subquery(),
     )
     first_s, last_s = connection.execute(select(*ends)).one()
-    span_s = last_s - first_s if first_s is not None else 0.0
+    if first_s is None:
+        return _WIDTHS_S[0]
+    span_s = min(last_s, now_s) - max(first_s, now_s - 2 * KEPT_S)
     return next((each for each in _WIDTHS_S if span_s <= _MOST_BUCKETS * each), _WIDTHS_S[-1])
 
 

@@ -14,6 +14,8 @@ from llm.pacing import BELIEVABLE_MS, PaintMeter
 from llm.screen_figures import ScreenFigures
 
 MOST_STAMPS = 2**31
+DAY_MS = 86_400_000.0
+"""A longer time can't be meant."""
 MOST_FRAMES = 10_000
 MOST_REPORTS = 1000
 """A quarter of an hour of frames, and some minutes of reports; older ones are let go."""
@@ -44,7 +46,7 @@ class ScreenReport:
 
     def __post_init__(self) -> None:
         times = (self.busy_ms, self.freeze_ms, self.blocked_ms, self.inp_ms)
-        if not all(0 <= each <= BELIEVABLE_MS for each in times):  # nor NaN
+        if not all(0 <= each <= DAY_MS for each in times):  # nor NaN
             raise ValueError("a time that can't be")
         if not 0 <= self.stamp < MOST_STAMPS:
             raise ValueError("a stamp that can't be")
@@ -125,7 +127,7 @@ class Screen:
         What it went through before it had painted a first frame was the page's own start, and what
         it goes through before there is text isn't the answer's.
         """
-        self.meter.report(report.busy_ms)
+        self.meter.report(min(report.busy_ms, BELIEVABLE_MS))
         began = self.credit.has_painted()
         self.credit.painted(report.stamp, hidden=report.hidden)
         with self._lock:

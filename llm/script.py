@@ -16,6 +16,10 @@ from llm.types import DeltaKind
 FILLER = "The quick brown fox jumps over the lazy dog. " * 8 + "\n\n"
 """Said by a script that knows when and how much, but not what."""
 
+MOST_DUE_S = 86_400
+MOST_PIECE_CHARS = 1_000_000
+"""No piece of a schedule comes later, or is longer."""
+
 _TOKEN_LIKE = re.compile(r" ?\S{1,3}|\s{1,4}")
 
 
@@ -75,6 +79,10 @@ class Script:
                 raise WrongValueError(Reason("reason-number"), f"schedule[{at}]")
             if due_s < 0 or chars < 0:
                 raise WrongValueError(Reason("reason-at-least", {"limit": 0}), f"schedule[{at}]")
+            for number, most in ((due_s, MOST_DUE_S), (chars, MOST_PIECE_CHARS)):
+                if number > most:
+                    reason = Reason("reason-at-most", {"limit": most})
+                    raise WrongValueError(reason, f"schedule[{at}]")
         if self.fail_kind not in error_kinds():
             allowed = ", ".join(sorted(error_kinds()))
             raise WrongValueError(Reason("reason-one-of", {"allowed": allowed}), "fail_kind")

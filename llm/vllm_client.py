@@ -145,7 +145,7 @@ class VllmClient:
         took_s = now_s() - sent_s
         try:
             models = read_model_list(answer.json())
-        except ValueError:
+        except (ValueError, RecursionError):
             models = None
         garbage = ServerGarbageError(url=self.url) if models is None else None
         date = answer.headers.get("date", "")

@@ -98,6 +98,13 @@ def test_one_that_is_gone_is_asked_once_for_all_checks(server: ProtocolServer) -
     assert {told(each) for each in others} == {("skipped", "doctor-server-unasked")}
 
 
+def test_a_server_that_nobody_has_set_up_is_no_fault(server: ProtocolServer) -> None:
+    gone = look_at(f"http://127.0.0.1:{free_port()}/v1")
+    assert told(found_by(ReachCheck(GROUP, gone, unset=True))) == ("skipped", "doctor-server-unset")
+    there = look_at(server.url)
+    assert told(found_by(ReachCheck(GROUP, there, unset=True))) == ("ok", "doctor-reach-open")
+
+
 def test_several_checks_are_one_question(server: ProtocolServer) -> None:
     look = look_at(server.url)
     for check in (ReachCheck(GROUP, look), ModelCheck(GROUP, look, 5), ClockCheck(GROUP, look)):

@@ -92,6 +92,11 @@ def test_the_scripted_backend_goes_the_same_way_again(tmp_path: Path) -> None:
         '{"steady_chat_flight": 1, "pieces": [[-1, 3]]}',
         '{"steady_chat_flight": 1, "pieces": [[0.1, -3]]}',
         '{"steady_chat_flight": 1, "pieces": [[1e999, 3]]}',
+        '{"steady_chat_flight": 1, "pieces": [[1e300, 3]]}',
+        f'{{"steady_chat_flight": 1, "pieces": [[1{"0" * 400}, 3]]}}',
+        '{"steady_chat_flight": 1, "pieces": [[0, 1000000000000]]}',
+        '{"steady_chat_flight": 1, "pieces": [[true, 3]]}',
+        '{"steady_chat_flight": 1, "pieces": [[0.1, false]]}',
     ],
 )
 def test_a_file_that_is_no_record_is_refused_with_its_place(tmp_path: Path, content: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llm.frame_credit import SILENT_S, STAMP_CHARS, STAMP_S, UNPAINTED, FrameCredit
+from llm.frame_credit import HIDDEN_S, SILENT_S, STAMP_CHARS, STAMP_S, UNPAINTED, FrameCredit
 from tests.driven_backend import ManualClock
 
 
@@ -93,11 +93,11 @@ def test_a_hidden_tab_gets_almost_nothing_and_is_served_when_it_returns(
 ) -> None:
     stamp = spoken(credit)
     credit.painted(stamp, hidden=True)
-    assert credit.delay_s() == pytest.approx(SILENT_S)
-    clock.advance(SILENT_S)
+    assert credit.delay_s() == pytest.approx(HIDDEN_S)
+    clock.advance(HIDDEN_S)
     assert credit.delay_s() == 0
     credit.sent(1)
-    assert credit.delay_s() == pytest.approx(SILENT_S)
+    assert credit.delay_s() == pytest.approx(HIDDEN_S)
     credit.painted(stamp, hidden=False)
     assert credit.delay_s() == 0
 

@@ -161,6 +161,17 @@ def test_what_only_the_screen_has_told_of_is_no_answer_yet(database: Database) -
     assert said.names == ()
 
 
+@pytest.mark.parametrize("period", ["hour", "day", "all"])
+def test_a_clock_that_was_wrong_makes_no_years_of_empty_time(
+    database: Database, period: metrics_report.Period
+) -> None:
+    year_s = 365 * 86_400.0
+    fill(database, [answer(1, 60), answer(2, -year_s), answer(3, 20 * year_s)])
+    said = report(database, period, now_s=NOW_S)
+    assert said.answers == 1
+    assert len(said.buckets) < 200
+
+
 def test_the_names_to_choose_from_dont_depend_on_the_choice(database: Database) -> None:
     fill(database, [answer(1, 60), answer(2, 60, backend="local", model="other")])
     said = report(database, "hour", backend="local", now_s=NOW_S)

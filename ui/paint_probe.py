@@ -34,6 +34,7 @@ const FRAME_MS = 1000 / 60;
 const BEAT_MS = 50;
 const LATE_MS = 10;
 const REPORT_MS = 260;
+const LOST_MS = 1000;
 const REPORT_BUSY_MS = 500;
 const REPORT_CALM_MS = 2000;
 const BUSY = 0.15;
@@ -53,8 +54,15 @@ function report(probe, now, stamp) {
     inp_ms: Math.round(inp),
     hidden: document.hidden,
   });
+  const before = probe.told;
+  probe.lost = false;
   // Also while the page is being hidden or left.
-  fetch(probe.url, { method: "POST", keepalive: true, body }).catch(() => {});
+  fetch(probe.url, { method: "POST", keepalive: true, body }).catch(() => {
+    // The server waits for this word: it is said again, not at once.
+    probe.lost = true;
+    probe.told = Math.min(probe.told, before);
+    probe.sent = Math.max(probe.sent, performance.now() + LOST_MS - REPORT_MS);
+  });
   probe.sent = now;
   probe.told = stamp;
   forget(probe);
@@ -69,7 +77,10 @@ function start(probe) {
     if (!probe.place?.isConnected) probe.place = document.querySelector(".st-key-probe");
     const stamp = Number(probe.place?.querySelector(".steady-stamp")?.textContent) || 0;
     if (stamp > probe.stamp) probe.stamp = stamp;
-    if (!probe.active && probe.stamp === probe.told) { probe.running = false; return; }
+    if (!probe.active && (probe.stamp === probe.told || probe.lost)) {
+      probe.running = false;
+      return;
+    }
     const gap = now - probe.last;
     probe.last = now;
     if (!document.hidden) {

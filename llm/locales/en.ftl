@@ -718,6 +718,7 @@ doctor-threads-few = Only { $threads } threads on { $cores } processors: unset S
 doctor-threads-gpu = The model doesn’t compute on the processor.
 doctor-line-ok = { $waiting } waiting; { $slots } are answered at once.
 doctor-line-long = { $waiting } are waiting and { $slots } are answered at once: more slots, another server or a quicker model shortens the line.
+doctor-server-unset = No server is set up, and nothing answers at the usual address. Set STEADY_CHAT_VLLM_BASE_URL to use one, or STEADY_CHAT_BACKENDS to leave servers out.
 doctor-server-unasked = The server couldn’t be asked; see “Reach and key”.
 doctor-reach-key = It answers, in { $ms } ms, and takes the key.
 doctor-reach-open = It answers, in { $ms } ms, and wants no key.

@@ -630,6 +630,7 @@ doctor-threads-few = { $cores } 个处理器上只有 { $threads } 个线程：�
 doctor-threads-gpu = 模型不在处理器上计算。
 doctor-line-ok = { $waiting } 个在等待；同时回答 { $slots } 个。
 doctor-line-long = { $waiting } 个在等待，同时只回答 { $slots } 个：更多并发、另一台服务器或更快的模型可以缩短队列。
+doctor-server-unset = 没有设置服务器，默认地址也没有回应。要使用服务器，请设置 STEADY_CHAT_VLLM_BASE_URL；不使用服务器，可用 STEADY_CHAT_BACKENDS 去掉它。
 doctor-server-unasked = 无法询问服务器，见“连接与密钥”。
 doctor-reach-key = 能在 { $ms } 毫秒内应答，并接受密钥。
 doctor-reach-open = 能在 { $ms } 毫秒内应答，不需要密钥。
@@ -678,8 +679,8 @@ doctor-disk-scarce = 只剩 { $free } GB（{ $percent }%）：请在对话无法
 doctor-disk-full = 磁盘几乎已满（剩余 { $free } GB）：请立即腾出空间，否则什么都无法保存。
 doctor-access-signs-in = 不登录就无法进入。
 doctor-access-here = 只有这台机器能访问本页面（server.address）。
-doctor-access-open = 凡是能连到这台机器的人都可以使用本页面并读到其中的提问：请设置 server.address = "localhost"，或要求登录（见 README 的“Signing in”）。
-doctor-access-proxy = 本页面经由代理访问，且这里不需要登录：请要求登录（见 README 的“Signing in”），除非代理会核实身份。
+doctor-access-open = 凡是能连到这台机器的人都可以使用本页面并读到其中的提问：请设置 server.address = "localhost"，或要求登录（见 README.zh.md 的“登录”）。
+doctor-access-proxy = 本页面经由代理访问，且这里不需要登录：请要求登录（见 README.zh.md 的“登录”），除非代理会核实身份。
 doctor-option-ok = { $option } 为 { $value }，符合要求。
 doctor-option-unset = { $option } 由 Streamlit 自行决定，符合要求。
 doctor-option-collect = { $option } 为 { $value }：每次点击后所有回答都会卡顿片刻。请设为 { $wanted }，或在应用自己的文件夹中启动，那里有它的 .streamlit/config.toml。

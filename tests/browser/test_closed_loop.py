@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Route, WebSocket, expect
 
-from llm.frame_credit import SILENT_S, STAMP_S, UNPAINTED
+from llm.frame_credit import HIDDEN_S, SILENT_S, STAMP_S, UNPAINTED
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import ROOT, StartServer
 from ui.paint_probe import PATH
@@ -168,7 +168,7 @@ def test_a_hidden_tab_gets_almost_nothing_and_all_of_it_on_return(
     left_s, back_s = hidden_s[0], min(at_s for at_s in seen_s if at_s > hidden_s[-1])
     sent = [at_s for at_s, _ in told["frames"] if left_s < at_s < back_s]
     # One may have been on its way when the word came.
-    assert len(sent) <= 2 + (back_s - left_s) / SILENT_S, f"of {back_s - left_s:.0f} s"
+    assert len(sent) <= 2 + (back_s - left_s) / HIDDEN_S, f"of {back_s - left_s:.0f} s"
     assert any(at_s > back_s for at_s, _ in told["frames"])
     chat.close()
 
