@@ -22,7 +22,7 @@ MAX_CHARS = 400
 """What is longer is compared by its characters alone."""
 
 _CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
-_OTHER_SCRIPT = re.compile(r"[^\W\d_a-zA-Z\u00c0-\u024f\u3400-\u4dbf\u4e00-\u9fff]")
+_OTHER_SCRIPT = re.compile(r"[^\W\d_a-zA-Z²³\u00c0-\u024f\u3400-\u4dbf\u4e00-\u9fff]")
 _ENGLISH_RUN = re.compile(r"(?:[A-Za-z]+[ ,']+){3,}[A-Za-z]+")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|without|cannot|none|neither|nor|except|un\w+)\b|n't\b|[不没无非别勿未]"
@@ -47,6 +47,15 @@ _MARKS = re.compile(
     r"(?:[，：](?=[㐀-鿿])(?![是有和与的在])|？(?=\s)"
     r"|(?<=[㐀-鿿])[！？](?=[㐀-鿿])(?![是有和与的在]))"
 )
+_GREETED = re.compile(r"^(Hello|Hi|Hey)，(?= ?[A-Za-z])")
+_SUM = re.compile(r"(?=.*\d)[\d+\-*/().=? ]+")
+_ALL_WIDE = re.compile(r"(?=.*[\uff01-\uff5e][ \u3000][\uff01-\uff5e])[\uff01-\uff5e \u3000]+")
+"""Two words or more, each sign of which is wide: so is the keyboard, and none of them is meant."""
+_MEANT = re.compile(r"输入|键盘|打出|(?=.*[０-９]).*[0-9]")
+"""Where it may be asked how a wide digit is typed, or two widths stand beside each other."""
+_NARROW = re.compile(r"[!->@-~]")
+_WIDE_NUMBER = re.compile(r"[０-９]+(?:[．／＋－＝：，][０-９]+)*％?")
+"""A number or sum where nothing but a mark at the end is narrow."""
 _RUNS = re.compile(r"[０-９Ａ-Ｚａ-ｚ][０-９Ａ-Ｚａ-ｚ．：，]*[０-９Ａ-Ｚａ-ｚ％]|[０-９]+％?")
 _APOSTROPHE = re.compile(r"(?<=[A-Za-z])’(?=[A-Za-z])")
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
@@ -93,7 +102,7 @@ def same_question(a: str, b: str) -> Verdict:
         return Verdict(False, "language")
     if _ABOUT_SIGNS.search(a + b) and a != b:
         return Verdict(False, "code")
-    a, b = _marks_unified(a), _marks_unified(b)
+    a, b = _marks_unified(_typed_wide(a)), _marks_unified(_typed_wide(b))
     if _to_the_letter(a) or _to_the_letter(b):
         if sorted(_QUOTED.findall(a)) != sorted(_QUOTED.findall(b)):
             return Verdict(False, "quoted")
@@ -119,6 +128,16 @@ def _marks_unified(text: str) -> str:
     return _MARKS.sub(lambda mark: mark[0].translate(_FULL_WIDTH), text)
 
 
+def _typed_wide(text: str) -> str:
+    """A sum, or a whole text typed in wide signs, in narrow ones."""
+    narrow = text.translate(_FULL_WIDTH)
+    if _SUM.fullmatch(narrow) or _ALL_WIDE.fullmatch(text):
+        return narrow
+    if not _NARROW.search(text) and not _MEANT.search(text):
+        text = _WIDE_NUMBER.sub(lambda number: number[0].translate(_FULL_WIDTH), text)
+    return _GREETED.sub(r"\1,", text)
+
+
 def _to_the_letter(text: str) -> bool:
     """Whether it has code or a quotation, in which width, quotes and blanks may be the point."""
     narrow = text.translate(_FULL_WIDTH).translate(_QUOTES)
@@ -127,7 +146,8 @@ def _to_the_letter(text: str) -> bool:
 
 def _unified(text: str) -> str:
     """One spelling of what can't be the point: wide numbers and words, the curly apostrophe."""
-    text = _RUNS.sub(lambda run: run[0].translate(_FULL_WIDTH), text)
+    if not _MEANT.search(text):
+        text = _RUNS.sub(lambda run: run[0].translate(_FULL_WIDTH), text)
     return " ".join(_APOSTROPHE.sub("'", text).split())
 
 

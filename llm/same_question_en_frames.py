@@ -7,8 +7,6 @@ from llm.same_question_en_words import (
     ASKING,
     CASELESS,
     CLOSINGS,
-    FIGURES,
-    GIVEN,
     OPENINGS,
     PERSONAL,
     POINTERS,
@@ -17,6 +15,7 @@ from llm.same_question_en_words import (
     WISHES,
 )
 
+_FRAMING = frozenset((*OPENINGS, *ASKING, *CLOSINGS))
 _SIGNS = (",", ":", ";", "-", "–", "—")
 
 
@@ -57,8 +56,13 @@ def unframed(words: list[str]) -> tuple[list[str], bool]:
 
 def is_framing(words: list[str]) -> bool:
     """Whether words say nothing but what may stand around a question."""
-    said = tuple(words)
-    return any(said == phrase for phrase in (*OPENINGS, *ASKING, *CLOSINGS))
+    said: list[tuple[str, ...]] = [()]
+    for word in words:
+        if word == ",":
+            said.append(())
+        else:
+            said[-1] += (word,)
+    return all(part in _FRAMING for part in said)
 
 
 def _is_own(asking: tuple[str, ...], rest: list[str]) -> bool:
@@ -103,15 +107,9 @@ def _asks(words: list[str]) -> bool:
 
 
 def as_question(words: list[str]) -> list[str]:
-    """ "Tell me the capital of X" as "what is the capital of X"."""
+    """ "How many people live in X" as "what is the population of X"."""
     if words[:5] == ["how", "many", "people", "live", "in"] and _is_name(words[5:]):
         return ["what", "is", "the", "population", "of", *words[5:]]
-    for given in GIVEN:
-        rest = words[len(given) :]
-        if _begins(words, given) and rest[:1] == ["the"] and "," not in rest:
-            for figure in FIGURES:
-                if tuple(rest[1 : len(figure) + 2]) == (*figure, "of"):
-                    return ["what", "is", *rest]
     return words
 
 

@@ -32,6 +32,8 @@ def tokens_of(text: str) -> list[tuple[str, str]]:
         found += _plain(text[at : quoted.start()])
         found.append((quoted[0], "quoted"))
         at = quoted.end()
+    if found and text[at:] in (".", "?"):  # right behind a quotation it ends the sentence
+        return [*found, (text[at:], "mark")]
     return found + _plain(text[at:])
 
 
@@ -77,6 +79,7 @@ def spelled(tokens: list[tuple[str, str]], to_the_letter: bool) -> list[str]:
         to_the_letter: only the capital of the first word goes.
     """
     perfect = any(kind == "word" and is_participle(word) for word, kind in tokens)
+    done = _needs_object(tokens)
     words: list[str] = []
     for place, (token, kind) in enumerate(tokens):
         before = tokens[place - 1][0].lower() if place else ""
@@ -90,10 +93,21 @@ def spelled(tokens: list[tuple[str, str]], to_the_letter: bool) -> list[str]:
         else:
             word = _cased(token, first=not before or before == ":")
             # "Who's called" may be "who has called"
-            kept = perfect and word.endswith("s")
+            kept = perfect and word.endswith("s") and not (done and place == 0)
             full = "i would" if (word, after) == ("i'd", "like") else CONTRACTIONS.get(word, word)
             words += [word] if kept else full.split()
     return words
+
+
+def _needs_object(tokens: list[tuple[str, str]]) -> bool:
+    """Whether "when's a semicolon used" can't be "has used": nothing is named that it used."""
+    words = [token for token, kind in tokens if kind == "word"]
+    return (
+        len(words) in (3, 4)
+        and words[-1] in _DONE_TO
+        and words[0].lower() in ("when's", "where's", "how's", "why's")
+        and sum(map(is_participle, words)) == 1
+    )
 
 
 def is_participle(word: str) -> bool:
@@ -110,6 +124,7 @@ def _is_pronoun(before: str, after: str) -> bool:
     return not before or before in _BEFORE_I or before in AUXILIARIES
 
 
+_DONE_TO = listed("used made located based situated calculated measured produced caused")
 _BEFORE_I = QUESTION_WORDS | listed(
     "if that and but , . ? ! : while because before after since until so should something anything "
     "everything whenever wherever things or than as unless though although once way time"

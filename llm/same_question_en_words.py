@@ -92,6 +92,22 @@ OPENINGS = _phrases("""
     greetings
     sorry to bother you
     sorry to bother you but
+    i hope you are well
+    i hope you're doing well
+    hope you are well
+    hope you're doing well
+    i hope this finds you well
+    i was hoping you could help me with something
+    i was hoping you could help me
+    i was hoping you could help
+    maybe you can help me
+    maybe a silly question
+    maybe a stupid question
+    this may be a silly question
+    this may be a stupid question
+    sorry if this is a silly question
+    sorry if this is a stupid question
+    a simple question
     hi folks
     out of curiosity
     by the way
@@ -190,6 +206,47 @@ ASKING = _phrases("""
     could you teach me
     teach me
     please teach me
+    i wanted to ask
+    i'd like to ask
+    i just want to know
+    i just wanted to know
+    i would just like to know
+    i'd be interested to know
+    i would be interested to know
+    i'm interested to know
+    i have been wondering
+    i've been wondering
+    i'm just wondering
+    would it be possible to tell me
+    please can you tell me
+    please could you tell me
+    please can you explain
+    please could you explain
+    would you please explain
+    can you kindly tell me
+    could you kindly tell me
+    could you kindly explain
+    could you possibly tell me
+    could you possibly explain
+    can you clarify
+    could you clarify
+    please clarify
+    i'd appreciate it if you could tell me
+    i would appreciate it if you could tell me
+    i'd appreciate it if you could explain
+    i would appreciate it if you could explain
+    i was hoping you could explain
+    does anyone here know
+    anyone know
+    anybody know
+    do any of you know
+    can anybody tell me
+    could anybody tell me
+    could anyone tell me
+    could anyone explain
+    could somebody explain
+    could somebody tell me
+    can somebody tell me
     does anyone know
     does anybody know
     i want to know
@@ -236,6 +293,11 @@ WISHES = _phrases("""
     will you please
     please
     kindly
+    please can you
+    please could you
+    please would you
+    could you kindly
+    i'd like you to
     i want you to
     i would like you to
     i need you to
@@ -265,6 +327,16 @@ CLOSINGS = _phrases("""
     just curious
     just wondering
     i appreciate it
+    i would appreciate any help
+    i'd appreciate any help
+    any help appreciated
+    thank you very much in advance
+    thanks so much in advance
+    thank you so much in advance
+    thanks very much
+    thank you kindly
+    cheers in advance
+    tia
     much appreciated
     thanks for your help
     thank you for your help
@@ -285,20 +357,6 @@ AUXILIARIES = listed("""
     is are am be was were do does did has have had can could will would shall should may might must
 """)
 
-# Each is "what is" before "the capital of" and the like.
-GIVEN = _phrases("""
-    tell me
-    give me
-    state
-""")
-FIGURES = (
-    ("capital",),
-    ("population",),
-    ("currency",),
-    ("square", "root"),
-    ("chemical", "formula"),
-)
-
 # At a sentence's start a capital of theirs says nothing. "Rust: how …" isn't "rust: how …".
 STARTING = (
     QUESTION_WORDS
@@ -306,7 +364,7 @@ STARTING = (
     | WISHED
     | {word for phrase in (*OPENINGS, *ASKING, *WISHES, *CLOSINGS) for word in phrase}
     | CONTRACTIONS.keys()
-    | {given[0] for given in GIVEN}
+    | {"state"}
     | listed(
         "a an the this that these those it he she we they you there if when while in on at for with "
         "without during under using between after before of to from by as and or but is not no all "
@@ -373,6 +431,7 @@ CLAUSE_STARTS = listed(
 ENGLISH = listed("""
     the a an is are was were do does did can could should would what which who where when why how
     of to and with from my your i you it that this please explain not have has
+    into give tell describe translate convert recommend suggest
 """)
 # None of them is an English word; each is common in its own language.
 FOREIGN = listed("""

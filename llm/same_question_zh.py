@@ -6,7 +6,7 @@ closed lists are looked up among the words of a segmenter; the comparison itself
 so that it doesn't hang on where the segmenter cut. The rewrites:
 
 1. *Framing* goes: 你好, 请问, 我想知道, 能告诉我…吗, 谢谢; 请, 帮我 only before a verb of asking such as
-   列出; bare 能不能 and 可不可以 only before 介绍一下 and the like (能不能计算 asks whether it can be). Not
+   列出; 你能…吗 only around an amount of what is wished for (推荐一本小说, not 推荐自己); bare 能不能 and 可不可以 only before 介绍一下 and the like (能不能计算 asks whether it can be). Not
    before somebody who may be the one to be told or asked (告诉我妈妈怎么做饭), not 告诉我什么时候
    (later), not 你知道…吗 without another question.
 2. Nothing goes or changes, but the mark at the end, in a question *about words or with a text* to be
@@ -37,6 +37,7 @@ from llm.same_question_zh_words import (
     DEEDS,
     DIFFERENCES,
     DIGITS,
+    FOR_ME,
     GREETING,
     HOW,
     LATIN_NAMES,
@@ -55,6 +56,7 @@ from llm.same_question_zh_words import (
     UNITS,
     WHAT,
     WHY,
+    WISHED_AMOUNT,
     WISHING,
     YES_NO,
 )
@@ -127,6 +129,7 @@ def _unframed(text: str) -> tuple[str, bool]:
     dangling = POINTERS.search(text) is not None
     while True:
         before = text
+        text = FOR_ME.sub("", WISHED_AMOUNT.sub(r"\1", text))
         if not dangling:
             text = GREETING.sub("", text).strip()
             text = text if _has_text(text) else THANKS.sub("", text).strip()

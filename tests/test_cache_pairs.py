@@ -246,6 +246,4 @@ def test_the_judge_takes_no_pair_that_differs_for_the_same(pairs: list[Pair]) ->
 def test_the_judge_finds_enough_of_the_english_paraphrases(dev: list[Pair]) -> None:
     english = [pair for pair in dev if pair.same and pair.lang == "en"]
     found = sum(same_question(pair.a, pair.b).same for pair in english)
-    assert (
-        found / len(english) >= 0.28
-    )  # 55 of 189: what no rewrite can be trusted with is asked anew
+    assert found / len(english) >= 0.45  # 93 of 189; what no rewrite can be trusted with isn't

@@ -469,6 +469,33 @@ SAME_ENGLISH = pairs("""
     How do I change the color of a cell? | How do I change the colour of a cell?
     How many people live in Tokyo? | What's the population of Tokyo?
     What's the GDP of Norway? | What's the gross domestic product of Norway?
+    Can you explain recursion? | Explain recursion.
+    Could you tell me about black holes? | Tell me about black holes.
+    Do you know the boiling point of ethanol? | What's the boiling point of ethanol?
+    Can you list the symptoms of measles? | What are the symptoms of measles?
+    Name three types of clouds. | Can you give me three types of clouds?
+    Explain the Pauli principle. | What is the Pauli principle?
+    Explain the difference between a fruit and a vegetable. | What's the difference between a fruit and a vegetable?
+    Can you tell me a joke? | Tell me a joke.
+    Can you convert 255 to hex? | Convert 255 to hex.
+    What is 15% of 80? | How much is 15 percent of 80?
+    What's 6 times 9? | What is 6 multiplied by 9?
+    Convert 10 miles to km | What is 10 miles in kilometers?
+    Can you tell me what API means? | What does API mean?
+    Good morning! What does API mean? | What does API mean?
+    How do you spell "necessary"? | How is "necessary" spelled?
+    What do you call a baby goat? | What is a baby goat called?
+    Can you translate "thanks" to Polish? | Translate "thanks" into Polish.
+    Can you write me a poem about autumn? | Write me a poem about autumn.
+    Tell me what time the show starts | What time does the show start?
+    Hi, I hope you're well. How do I renew my passport? | How do I renew my passport?
+    Explain the offside rule, thanks. | Explain the offside rule. Thanks in advance!
+    How do I optimize database queries? | How do I optimise database queries?
+    How do I reverse a list in python? | How do I reverse a list in Python?
+    What is the diffrence between a frog and a toad? | What is the difference between a frog and a toad?
+    What does the EU do? | What does the European Union do?
+    How do I add "a"? | How do I add "a"
+    ７＊８＝？ | 7*8=?
 """)
 
 SAME_CHINESE = pairs("""
@@ -486,6 +513,11 @@ SAME_CHINESE = pairs("""
     他是不是医生？ | 他是医生吗？
     有个问题想请教：怎么给浏览器清缓存？ | 怎么给浏览器清缓存?
     我想知道光合作用的化学方程式是什么。 | 光合作用的化学方程式是什么？
+    你能推荐一本小说吗？ | 推荐一本小说
+    可以麻烦你告诉我怎么报名马拉松吗？ | 如何报名马拉松？
+    给我推荐三部老电影 | 请给我推荐三部老电影，谢谢！
+    冒昧打扰，想请教一个问题：怎么预防感冒？ | 怎样预防感冒？
+    １＋２等于几？ | 1+2等于几？
 """)
 
 
