@@ -47,7 +47,7 @@ def test_the_phases_are_shown_and_a_question_asked_meanwhile_is_answered(
     receipt = early.receipts.last.inner_text()
     assert re.fullmatch(
         r"SmolLM2-135M-Instruct · (finished|cut at the token limit) · \d+ tokens · "
-        r"first text after [\d.]+ s · [\d.]+ tokens/s( · waited \d+ s)?",
+        r"first text after [\d.]+ s · [\d.]+ tokens/s( · longest freeze [\d.]+ s)?( · waited \d+ s)?",
         receipt,
     ), receipt
     early.page.screenshot(path=artifacts / "model-answered.png")
