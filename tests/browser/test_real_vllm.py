@@ -26,6 +26,9 @@ SEND = "[data-testid=stChatInputSubmitButton]"
 READS_FOR_SECONDS = "word " * (WINDOW_TOKENS - 600)
 MORE_THAN_HALF = "word " * (WINDOW_TOKENS * 6 // 10)
 FREED_WITHIN_S = 1.0
+READING_FREED_WITHIN_S = 8.0
+"""An engine lets go between two steps, and one that reads is long on a CPU that others want too.
+The answer that would follow takes several times as long."""
 EIGHT = ["India", "Spain", "Japan", "Peru", "Mexico", "Russia", "Egypt", "China"]
 """What they ask about. In every answer the likeliest token leads by 0.03 and more (logprob), so
 rounding, which depends on what else is in the batch, decides nothing. France's has a near tie."""
@@ -72,8 +75,8 @@ def becomes(condition: Callable[[], bool], timeout_s: float) -> bool:
     return True
 
 
-def is_freed(vllm: RealServer) -> bool:
-    return becomes(lambda: vllm.requests_held() == 0, FREED_WITHIN_S)
+def is_freed(vllm: RealServer, within_s: float = FREED_WITHIN_S) -> bool:
+    return becomes(lambda: vllm.requests_held() == 0, within_s)
 
 
 def is_asked(vllm: RealServer) -> bool:
@@ -120,7 +123,7 @@ def test_stop_while_the_prompt_is_read_frees_the_server(
     chat.ask(READS_FOR_SECONDS)
     assert is_asked(vllm)
     chat.stop_button.click()
-    assert is_freed(vllm)
+    assert is_freed(vllm, READING_FREED_WITHIN_S)
     chat.wait_until_done()
     assert chat.answer_text() == "", "it was stopped in mid-answer, not before it"
     assert "stopped" in chat.receipts.last.inner_text()
