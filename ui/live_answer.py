@@ -87,21 +87,26 @@ def follow(
             time.sleep(min(delay_s, TICK_S))
             continue
         drawn_version = snapshot.version
-        bytes_sent = view.bytes_sent + reasoning.bytes_sent
-        tail_chars = reasoning.draw(snapshot)
-        # Also while there is no text: what was drawn may have turned out to be reasoning.
-        tail_chars += view.draw(snapshot.text, done=False)
-        screen.frame(view.bytes_sent + reasoning.bytes_sent - bytes_sent)
-        stamp = pacer.drawn(tail_chars)
-        if stamp is not None:
-            show_stamp(stamp_place, stamp)
-    bytes_sent = view.bytes_sent + reasoning.bytes_sent
-    tail_chars = reasoning.draw(snapshot) + view.draw(snapshot.text, done=True)
-    screen.frame(view.bytes_sent + reasoning.bytes_sent - bytes_sent)
-    stamp = screen.credit.sent(tail_chars, last=True)
-    if stamp is not None:
-        show_stamp(stamp_place, stamp)
+        show_stamp(stamp_place, pacer.drawn(_draw_frame(snapshot, view, reasoning, screen)))
+    tail_chars = _draw_frame(snapshot, view, reasoning, screen)
+    show_stamp(stamp_place, screen.credit.sent(tail_chars, last=True))
     _let_it_be_painted(screen)
+
+
+def _draw_frame(
+    snapshot: Snapshot, view: AnswerView, reasoning: ReasoningView, screen: Screen
+) -> int:
+    """Draw the answer as it stands, and note what that sent.
+
+    Returns:
+        Characters of Markdown in its tails.
+    """
+    before = view.bytes_sent + reasoning.bytes_sent
+    tail_chars = reasoning.draw(snapshot)
+    # Also while there is no text: what was drawn may have turned out to be reasoning.
+    tail_chars += view.draw(snapshot.text, done=snapshot.done)
+    screen.frame(view.bytes_sent + reasoning.bytes_sent - before)
+    return tail_chars
 
 
 def _let_it_be_painted(screen: Screen) -> None:

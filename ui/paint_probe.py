@@ -180,17 +180,17 @@ def screen() -> Screen:
 def stamps() -> DeltaGenerator:
     """A place for the stamps of frames, with the newest in it: its frame may be under way yet."""
     place, newest = st.empty(), screen().credit.newest
-    if newest:
-        show_stamp(place, newest)
+    show_stamp(place, newest or None)
     return place
 
 
-def show_stamp(place: DeltaGenerator, stamp: int) -> None:
-    """Put a frame's stamp into the page, unseen.
+def show_stamp(place: DeltaGenerator, stamp: int | None) -> None:
+    """Put a frame's stamp into the page, unseen; a frame without one leaves what is there.
 
     Sent together, the browser draws it together with the frame itself.
     """
-    place.html(f'<span class="steady-stamp" hidden>{stamp}</span>')
+    if stamp is not None:
+        place.html(f'<span class="steady-stamp" hidden>{stamp}</span>')
 
 
 def mount_probe(*, active: bool, language: str) -> None:
