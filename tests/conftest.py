@@ -1,7 +1,11 @@
-"""Databases for whichever test wants one: SQLite, and a real PostgreSQL and Redis, started once."""
+"""Databases for whichever test wants one, and a browser test's second try where CI grants one.
+
+SQLite, and a real PostgreSQL and Redis, are started once.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +13,29 @@ import pytest
 
 from tests.servers.postgres import PostgresServer
 from tests.servers.redis_server import RedisServer
+
+SECOND_TRY = "STEADY_CHAT_SECOND_TRY"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Grant browser tests a second try, where that is asked for.
+
+    They drive a page that goes on by itself, on a machine that may be busy. What failed at first
+    is printed all the same: it is a race to be found, in the test or in the page.
+    """
+    if os.environ.get(SECOND_TRY):
+        for item in items:
+            if item.get_closest_marker("browser"):
+                item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"failed at first: {report.nodeid}", "=")
+        terminalreporter.write_line(report.longreprtext)
+        for title, text in report.sections:
+            terminalreporter.section(title, "-")
+            terminalreporter.write_line(text)
 
 
 @pytest.fixture(scope="session")
