@@ -113,6 +113,7 @@ VENDORS: dict[str, set[str]] = {
     "psycopg": {"llm/postgres_connection.py"},
     "redis": {"llm/cache_redis.py"},
     "babel": {"llm/catalogue.py"},
+    "rich": {"llm/terminal_rich.py", "llm/terminal_status.py"},
 }
 
 
@@ -244,14 +245,20 @@ def test_what_only_tests_and_benchmarks_need_is_pinned_apart() -> None:
     assert not pinned & packages(product_files())
 
 
-def test_only_the_resources_name_concrete_backends() -> None:
+def test_concrete_backends_are_named_in_one_place() -> None:
     concrete = {"llm.local_backend", "llm.vllm_backend", "llm.scripted_backend"}
     users = {
         path.relative_to(ROOT).as_posix()
         for path in product_files()
         if concrete & set(imports(path, running=True))
     }
-    assert users == {"ui/resources.py"}
+    assert users == {"llm/named_backends.py"}
+
+
+def test_the_engine_does_not_know_its_terminal_face() -> None:
+    for path in (ROOT / "llm").rglob("*.py"):
+        if path.stem != "__main__" and not path.stem.startswith("terminal_"):
+            assert not [name for name in imports(path) if name.startswith("llm.terminal_")], path
 
 
 def test_no_file_of_the_engine_imports_itself_by_a_detour() -> None:

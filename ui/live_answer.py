@@ -13,6 +13,7 @@ from collections.abc import Callable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from llm.answer_status import before_text
 from llm.errors import Reason
 from llm.job import GenerationJob, Snapshot
 from llm.pacing import FramePacer
@@ -177,15 +178,7 @@ class StatusLine:
             return say("answer-elsewhere")
         if snapshot.phase == "waiting":
             return self._in_line(job)
-        if snapshot.notice is not None:
-            return plain(say_reason(snapshot.notice, seconds=int(job.notice_s())))
-        backend = job.backend.status()
-        # Where it is known who answers, it is another model that gets ready.
-        if backend.preparing and not backend.meanwhile and not snapshot.model:
-            return say("answer-preparing", phase=say(f"phase-{backend.phase}"))
-        # The model may have become ready only after the question had its turn.
-        ready_s = backend.elapsed_s if backend.ready else job.reading_s()
-        return say("answer-reading", seconds=int(min(job.reading_s(), ready_s)))
+        return plain(say_reason(before_text(job, snapshot)))
 
     def _in_line(self, job: GenerationJob) -> str:
         if time.monotonic() - self._asked_s >= LINE_LOOK_S:

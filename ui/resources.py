@@ -1,7 +1,7 @@
 """What all sessions of this process share: settings, backends, conversations.
 
-The only file that names concrete backends. Each factory is quick: loading a model goes on in the
-background (`Backend.prepare`), so no session waits in a cache lock.
+Each factory is quick: loading a model goes on in the background (`Backend.prepare`), so no session
+waits in a cache lock.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -24,6 +24,7 @@ from llm.daily_purge import KEPT_DELETED_S, DailyPurge
 from llm.doctor import Doctor
 from llm.errors import SettingsError
 from llm.fault_log import log_fault
+from llm.named_backends import NamedBackends
 from llm.registry import JobRegistry
 from llm.settings import Settings, load_settings
 from llm.types import Backend
@@ -55,82 +56,47 @@ def settings() -> Settings:
 _to_close: list[Callable[[], None]] = []
 
 
-B = TypeVar("B", bound=Backend)
-
-
-def _noted(backend: B) -> B:
-    _to_close.insert(0, backend.close)
-    return backend
-
-
 @st.cache_resource(show_spinner=False)
+def _named() -> NamedBackends:
+    """The backends, each made once for all sessions."""
+    made = NamedBackends(settings())
+    _to_close.insert(0, made.close)
+    return made
+
+
 def local_backend() -> LocalBackend:
     """The transformers model, loaded once for all sessions."""
-    from llm.local_backend import LocalBackend
-
-    return _noted(LocalBackend.from_settings(settings()))
+    return _named().local()
 
 
-@st.cache_resource(show_spinner=False)
 def local_models() -> LocalModelList:
     """The local models that there are to choose from."""
-    from llm.local_backend import LocalOptions
-    from llm.model_list_local import LocalModelList
-
-    told = settings()
-    return LocalModelList.from_settings(told, local_backend(), LocalOptions.from_settings(told))
-
-
-@st.cache_resource(show_spinner=False)
-def _server(name: str) -> VllmBackend:
-    """One OpenAI-compatible server."""
-    from llm.vllm_backend import VllmBackend
-
-    return _noted(VllmBackend.from_settings(settings(), name))
+    return _named().local_models()
 
 
 def server_alone(name: str) -> VllmBackend:
     """One server with nothing done for it: no waiting, and no other in its place."""
-    return _server(name)
+    return _named().server_alone(name)
 
 
-@st.cache_resource(show_spinner=False)
 def vllm_backend(name: str) -> PatientBackend:
     """One server with what is done where it doesn't answer at once."""
-    from llm.patient_backend import PatientBackend
-
-    told = settings()
-    names = [server.name for server in told.all_servers()]
-    at = names.index(name)
-    others = [*names[at + 1 :], *names[:at]] if told.server_failover else []
-    return PatientBackend(_server(name), [_server(n) for n in others], wait_s=told.server_wait_s)
+    return _named().server(name)
 
 
-@st.cache_resource(show_spinner=False)
 def scripted_backend() -> Backend:
     """The backend that says what it is told."""
-    from llm.scripted_backend import ScriptedBackend
-
-    return _noted(ScriptedBackend.from_settings(settings()))
+    return _named().scripted()
 
 
 def servers() -> tuple[PatientBackend, ...]:
     """The servers in the settings' order."""
-    return tuple(vllm_backend(server.name) for server in settings().all_servers())
+    return _named().servers()
 
 
 def backends() -> Mapping[str, Callable[[], Backend]]:
     """Every backend by its id: its kind, for a server `vllm/` and its name."""
-    named = {
-        server_id(server.name): partial(vllm_backend, server.name)
-        for server in settings().all_servers()
-    }
-    return {"local": local_backend, **named, "scripted": scripted_backend}
-
-
-def server_id(name: str) -> str:
-    """A server's id as a backend."""
-    return f"vllm/{name}"
+    return _named().by_id()
 
 
 @st.cache_resource(show_spinner=False)

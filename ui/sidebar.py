@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from llm.catalogue import LANGUAGES
 from llm.conversation_tree import ConversationKey
 from llm.errors import InvalidParameterError
-from llm.models import EMBEDDED
+from llm.named_backends import server_id
 from llm.plain_markdown import plain
 from llm.settings import Settings
 from llm.stop_strings import read_lines, write_lines
@@ -24,6 +24,7 @@ from llm.types import (
     Backend,
     SamplingParams,
 )
+from llm.usual_params import usual_temperature
 from ui import resources
 from ui.account import draw_account
 from ui.at_rest import Seen, look_at_rest, look_meanwhile
@@ -37,9 +38,6 @@ from ui.model_pick import draw_model_pick
 from ui.presets import Asked, Controls, begin, draw_presets, recognise
 from ui.presets import picked as picked_preset
 from ui.server_pick import draw_pick, pick_as, picked
-
-EMBEDDED_TEMPERATURE = 0.2
-"""The embedded model is tiny: warmer than this it says whatever comes to its mind."""
 
 _SLIDERS = ("temperature", "top_p")
 """A slider always has a value: whether it is left out stands in the state's `left_out`."""
@@ -100,7 +98,7 @@ def _chosen_backend() -> tuple[str, str]:
     if kind != "vllm":
         return kind, ""
     server, model = picked()
-    return resources.server_id(server), model
+    return server_id(server), model
 
 
 def set_defaults(settings: Settings, here: ConversationKey) -> None:
@@ -220,9 +218,8 @@ def _say_numbers_again() -> None:
 
 
 def _usual_temperature(settings: Settings, kind: str) -> float:
-    tamed = kind == "local" and resources.local_backend().chosen.model.strip() == EMBEDDED
-    unset = "temperature" not in settings.model_fields_set
-    return EMBEDDED_TEMPERATURE if tamed and unset else settings.temperature
+    model = resources.local_backend().chosen.model if kind == "local" else ""
+    return usual_temperature(settings, model)
 
 
 def _follow_temperature(settings: Settings) -> None:
