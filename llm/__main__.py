@@ -13,6 +13,7 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from io import TextIOWrapper
 from typing import TextIO
 
 from llm.catalogue import Catalogue, catalogue
@@ -47,7 +48,7 @@ def main(argv: list[str]) -> int:
     words = catalogue(language(wanted))
     try:
         commands = parser(words)
-        asked = commands.parse_args(argv)
+        asked = commands.parse_intermixed_args(argv)
         settings = _as_asked(load_settings(), asked)
         words = catalogue(language(wanted, settings.language))
         return _answer(settings, asked, commands, words)
@@ -176,12 +177,14 @@ def _as_asked(settings: Settings, asked: argparse.Namespace) -> Settings:
 
 
 def _speak_utf8() -> None:
-    """Have standard output and error speak UTF-8, whatever the locale says."""
+    """Have standard input, output and error speak UTF-8, whatever the locale says."""
+    if sys.stdin is not None and isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     for name in ("stdout", "stderr"):
         stream: TextIO | None = getattr(sys, name)
         if stream is None:  # it was closed
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-        elif hasattr(stream, "reconfigure"):
+        elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
 
 

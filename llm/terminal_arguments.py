@@ -28,9 +28,10 @@ def wanted_language(argv: Sequence[str]) -> str | None:
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     first.add_argument("--language")
     try:
-        return str(first.parse_known_args(argv)[0].language)
+        language: str | None = first.parse_known_args(argv)[0].language
     except argparse.ArgumentError:
         return None
+    return language
 
 
 def parser(words: Catalogue) -> Parser:

@@ -22,6 +22,7 @@ from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_tok
 from llm.catalogue import catalogue
 from llm.conversation_tree import ConversationKey
 from llm.job import GenerationJob
+from llm.named_backends import NamedBackends
 from llm.presets import Preset
 from llm.registry import Place
 from llm.types import BackendStatus, GenerationRequest, Message, SamplingParams
@@ -131,7 +132,7 @@ def test_the_tiny_models_low_temperature_is_for_it_alone(
 ) -> None:
     settings.setenv("STEADY_CHAT_BACKENDS", "scripted,local,vllm")
     local = at_rest(tmp_path)
-    settings.setattr(resources, "local_backend", lambda: local)
+    settings.setattr(NamedBackends, "local", lambda backends: local)
     app = page().run()
     seen = []
     for kind in ("scripted", "local", "vllm", "local"):
@@ -148,7 +149,7 @@ def test_the_temperature_follows_the_model_that_somebody_else_has_loaded(
 ) -> None:
     settings.setenv("STEADY_CHAT_BACKENDS", "local")
     local = at_rest(tmp_path)
-    settings.setattr(resources, "local_backend", lambda: local)
+    settings.setattr(NamedBackends, "local", lambda backends: local)
     app = page().run()
     assert app.slider(key="temperature").value == 0.2
     local._chosen = replace(local.chosen, model="/models/larger")

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from llm.conversation_tables import presets as presets_table
+from llm.named_backends import NamedBackends
 from llm.presets import Preset
 from llm.types import SamplingParams
 from tests.local_answers import at_rest
@@ -31,7 +32,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest
     monkeypatch.setenv("STEADY_CHAT_SYSTEM_PROMPT", "As set up.")
     st.cache_resource.clear()
     local = at_rest(tmp_path)
-    monkeypatch.setattr(resources, "local_backend", lambda: local)
+    monkeypatch.setattr(NamedBackends, "local", lambda backends: local)
     yield monkeypatch
     resources.chat().close()
     st.cache_resource.clear()

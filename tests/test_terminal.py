@@ -106,7 +106,7 @@ def test_a_pipe_gets_the_text_and_nothing_else(tmp_path: Path) -> None:
     assert b"scripted" in done.stderr  # the receipt
     assert b"\x1b" not in done.stderr
 
-    done = run(tmp_path, env, "--reasoning", "Before", "-", "after", given=b"between")
+    done = run(tmp_path, env, "Before", "--reasoning", "-", "after", given=b"between")
     assert "**Before\n\nbetween\n\nafter**" in done.stdout.decode()
     assert b"Let me see.\n" in done.stderr
 
