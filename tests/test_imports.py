@@ -241,7 +241,8 @@ def test_what_the_product_imports_is_pinned_and_little_else() -> None:
 def test_what_only_tests_and_benchmarks_need_is_pinned_apart() -> None:
     paths = [path for name in ("tests", "benchmarks") for path in (ROOT / name).rglob("*.py")]
     pinned = pins("requirements-dev.txt")
-    assert pinned - packages(paths) == {"mypy", "ruff", "fastapi", "oidc-provider-mock"}
+    unimported = {"mypy", "ruff", "fastapi", "oidc-provider-mock", "pytest-rerunfailures"}
+    assert pinned - packages(paths) == unimported
     assert not pinned & packages(product_files())
 
 
