@@ -46,10 +46,14 @@ def draw() -> None:
     from ui.cache_pick import keep_cache_in_address
     from ui.conversation_id import arrive, chat_is_wanted, show_in_address
     from ui.language import keep_in_address, say, say_error, words
-    from ui.live_answer import let_the_sidebar_be_painted
+    from ui.live_answer import (
+        let_a_kept_answer_come,
+        let_the_chat_be_painted,
+        let_the_sidebar_be_painted,
+    )
     from ui.owner import needs_sign_in
     from ui.paint_probe import mount_probe, screen, stamps
-    from ui.sidebar import draw_sidebar, set_defaults
+    from ui.sidebar import chosen_backend, draw_sidebar, set_defaults
     from ui.sign_in import draw_sign_in
     from ui.style import warm_up_browser
 
@@ -59,7 +63,7 @@ def draw() -> None:
         here = arrive()
         set_defaults(settings, here)
     chat = st.Page(
-        lambda: chat_page.draw(backend, status_place, stamp_place),
+        lambda: chat_page.draw(standing, backend, status_place, stamp_place),
         title=say("page-chat"),
         url_path="chat",
         icon=":material/forum:",
@@ -110,20 +114,35 @@ def draw() -> None:
     keep_cache_in_address(settings)
     if chat_is_wanted() and page is not chat:
         st.switch_page(chat, query_params=st.query_params.to_dict())
+    if settings.cache_pieces_per_s is None:
+        let_a_kept_answer_come(resources.chat().job(here))
+    seen_before = st.session_state.get("seen")
     seen = st.session_state.seen = see(here)
+    # Every part has its place, whichever is drawn first.
     trouble_place = st.empty()
+    probe_place, warm_up_place = st.container(key="probe"), st.container(key="warm_up")
+    chat_place = st.container() if page is chat else st.empty()
     if seen.trouble is not None:
         trouble_place.warning(plain(say_error(seen.trouble)), icon=":material/save:")
-    backend, status_place = draw_sidebar(settings, here, seen)
+    backend = chosen_backend()
+    # What somebody waits for comes first: the sidebar alone is a hundred messages to the browser.
+    chat_first = page is chat and (seen_before is None or not seen.same_chat(seen_before))
+    if chat_first:
+        standing = chat_page.draw_standing(chat_place, backend)
+        if standing.to_be_read:
+            let_the_chat_be_painted()
+    status_place = draw_sidebar(settings, here, seen, backend)
     job = resources.chat().job(here)
-    with st.container(key="probe"):
+    with probe_place:
         mount_probe(active=job is not None, language=words().language)
         stamp_place = stamps()
     if page is not chat:
         screen().look_away()
-    warm_up_browser()
-    if job is not None:
-        let_the_sidebar_be_painted(job.request.request_id)
+    warm_up_browser(warm_up_place)
+    if page is chat and not chat_first:
+        if job is not None:
+            let_the_sidebar_be_painted()
+        standing = chat_page.draw_standing(chat_place, backend)
     page.run()
 
 

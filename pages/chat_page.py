@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from llm.conversation_tree import ConversationKey, ConversationState, Turn
 from llm.errors import LLMError, ServerParameterError
+from llm.job import GenerationJob
+from llm.stored_answer import StoredAnswer
 from llm.types import OPTIONAL_PARAMS, Backend, BackendStatus
 from ui import resources
 from ui.answer_view import AnswerView
@@ -20,7 +23,7 @@ from ui.context_meter import draw_context_meter, keep_context_meter
 from ui.conversation_id import conversation, meant, was_lost
 from ui.export_menu import draw_export_menu
 from ui.language import say
-from ui.live_answer import follow
+from ui.live_answer import draw_so_far, follow
 from ui.model_trouble import draw_model_trouble
 from ui.note import draw_note, draw_undo
 from ui.other_branch import draw_way_there, look_there
@@ -71,14 +74,35 @@ def _show_earlier() -> None:
     st.session_state.most_turns += EARLIER_TURNS
 
 
-def draw(backend: Backend, backend_status: StatusPlace, stamp_place: DeltaGenerator) -> None:
-    """Draw the page; while an answer runs or a model loads, until that is over.
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a run has drawn of the conversation, and what it drew it from.
+
+    Args:
+        running: the running turn, where it is shown, with the places to follow it in.
+        elsewhere: the conversation, where what runs is on a branch that isn't shown.
+        setup_place: an empty placeholder above the turns.
+        to_be_read: whether there is more to read than questions.
+    """
+
+    here: ConversationKey
+    job: GenerationJob | StoredAnswer | None
+    turns: tuple[Turn, ...]
+    status: BackendStatus
+    running: tuple[Turn, AnswerView, ReasoningView, DeltaGenerator] | None
+    elsewhere: ConversationState | None
+    setup_place: DeltaGenerator
+    to_be_read: bool
+
+
+def draw_standing(place: DeltaGenerator, backend: Backend) -> Standing:
+    """Draw the turns as they stand: before the sidebar, where they are what has changed.
 
     Everything keeps its place from run to run, filled or empty: until a run ends, Streamlit leaves
     in the page whatever the run hasn't drawn over, and this one may take minutes.
 
     Args:
-        stamp_place: an empty placeholder out of sight, for the stamps of frames.
+        place: an empty container that other pages leave empty.
     """
     chat, here = resources.chat(), conversation()
     job = chat.job(here)
@@ -88,54 +112,78 @@ def draw(backend: Backend, backend_status: StatusPlace, stamp_place: DeltaGenera
     elsewhere = state if job is not None and _is_elsewhere(job.request.request_id, state) else None
     at_rest = job is None or elsewhere is not None
 
-    st.title(say("app-title"))
-    export_place = st.empty()
-    setup_place, earlier_place = st.empty(), st.empty()
-    history, again_place = st.container(key="history"), st.empty()
-    phases_place = st.empty()
+    with place:
+        st.title(say("app-title"))
+        export_place = st.empty()
+        setup_place, earlier_place = st.empty(), st.empty()
+        history, again_place = st.container(key="history"), st.empty()
+    variants = state.variants() if state else {}
+    running = _draw_history(here, history, earlier_place, turns, variants, at_rest=at_rest)
+    to_be_read = bool(turns) and running is None
+    if running is not None and job is not None and _is_of(job, running[0]):
+        _, view, reasoning, _ = running
+        to_be_read = draw_so_far(job, view, reasoning, screen())
+    if at_rest and turns and _worth_another_try(turns[-1]):
+        _offer_another_try(again_place, here, turns[-1])
     if state is not None and turns:
         draw_export_menu(export_place, state)
     else:
         _draw_beginning(setup_place, state, status)
-    variants = state.variants() if state else {}
-    running = _draw_history(here, history, earlier_place, turns, variants, at_rest=at_rest)
-    if at_rest and turns and _worth_another_try(turns[-1]):
-        _offer_another_try(again_place, here, turns[-1])
+    return Standing(here, job, turns, status, running, elsewhere, setup_place, to_be_read)
+
+
+def draw(
+    standing: Standing, backend: Backend, backend_status: StatusPlace, stamp_place: DeltaGenerator
+) -> None:
+    """Draw the rest of the page; while an answer runs or a model loads, until that is over.
+
+    Args:
+        stamp_place: an empty placeholder out of sight, for the stamps of frames.
+    """
+    here, job, turns, running = standing.here, standing.job, standing.turns, standing.running
+    phases_place = st.empty()
     running_turn = job.request.request_id if job is not None else None
     context_place = _draw_bottom(
-        here, running_turn, status, elsewhere=elsewhere is not None, empty=not turns
+        here,
+        running_turn,
+        standing.status,
+        elsewhere=standing.elsewhere is not None,
+        empty=not turns,
     )
     follow_the_end(st.session_state.get("asked", 0))
 
-    if elsewhere is not None and running_turn is not None:
+    if standing.elsewhere is not None and running_turn is not None:
         look_there(here, running_turn)
     elif running is not None or job is not None:
         keep_context_meter(context_place, len(turns))
-        if running is not None and job is not None:
-            turn, view, reasoning, status_place = running
-            # Read at two moments, they may speak of two turns.
-            if job.request.request_id == turn.turn_id:
-                follow(
-                    job,
-                    view,
-                    reasoning,
-                    status_place,
-                    screen(),
-                    stamp_place,
-                    place=lambda: chat.place_of(job),
-                    look=backend_status.update,
-                )
-                st.rerun()
+        if running is not None and job is not None and _is_of(job, running[0]):
+            _, view, reasoning, status_place = running
+            follow(
+                job,
+                view,
+                reasoning,
+                status_place,
+                screen(),
+                stamp_place,
+                place=lambda: resources.chat().place_of(job),
+                look=backend_status.update,
+            )
+            st.rerun()
         time.sleep(BETWEEN_TURNS_S)
         st.rerun()
     try:
-        request = chat.standing_request(here, **choices())
+        request = resources.chat().standing_request(here, **choices())
         draw_context_meter(context_place, backend, request, len(turns))
     except LLMError:  # what the sidebar holds can't be sent; who asks is told so
         keep_context_meter(context_place, len(turns))
-    if not status.settled:
+    if not standing.status.settled:
         # Whoever reads a conversation is at its end.
-        watch(backend, backend_status, phases_place if turns else setup_place)
+        watch(backend, backend_status, phases_place if turns else standing.setup_place)
+
+
+def _is_of(job: GenerationJob | StoredAnswer, turn: Turn) -> bool:
+    """Whether it answers this turn: read at two moments, they may speak of two."""
+    return job.request.request_id == turn.turn_id
 
 
 def _with_what_was_seen(

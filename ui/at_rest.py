@@ -53,6 +53,10 @@ class Seen:
         told = replace(self, trouble=None) == replace(other, trouble=None)
         return told and type(self.trouble) is type(other.trouble)
 
+    def same_chat(self, other: Seen) -> bool:
+        """Whether both show the same conversation, with the same turns in the same states."""
+        return (self.here, self.turns) == (other.here, other.turns)
+
 
 def see(here: ConversationKey) -> Seen:
     """What there is to see now. Costs two short queries."""

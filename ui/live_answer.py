@@ -19,6 +19,7 @@ from llm.job import GenerationJob, Snapshot
 from llm.pacing import FramePacer
 from llm.plain_markdown import plain
 from llm.registry import Place
+from llm.replayed_answer import ReplayedAnswer
 from llm.screen import Screen
 from llm.stored_answer import StoredAnswer
 from llm.types import BackendStatus
@@ -38,6 +39,12 @@ LAST_WORD_S = 3.0
 
 SIDEBAR_FRAME_S = 0.08
 """What a browser takes to paint the sidebar."""
+
+KEPT_ANSWER_S = 0.1
+"""How long saving a kept answer is waited for."""
+
+CHAT_FRAME_S = 0.05
+"""What a browser takes to paint a question and its answer."""
 
 LINE_LOOK_S = 0.25
 """How often somebody in line looks for their place: with a hundred in line, each look goes through
@@ -94,6 +101,35 @@ def follow(
     _let_it_be_painted(screen)
 
 
+def let_a_kept_answer_come(job: GenerationJob | StoredAnswer | None) -> None:
+    """Wait a moment for the end of an answer that was kept, before anything is drawn from it.
+
+    It is said at once, but saved like any other. Drawn with its end it needs no second run.
+    """
+    if not isinstance(job, GenerationJob) or not isinstance(job.backend, ReplayedAnswer):
+        return
+    end_s = time.monotonic() + KEPT_ANSWER_S
+    snapshot = job.snapshot()
+    while not snapshot.done and (left_s := end_s - time.monotonic()) > 0:
+        snapshot = job.wait(snapshot.version, left_s)
+
+
+def draw_so_far(
+    job: GenerationJob | StoredAnswer, view: AnswerView, reasoning: ReasoningView, screen: Screen
+) -> bool:
+    """Draw what there is of the answer before it is followed: a kept one is there at once.
+
+    Returns:
+        Whether there is any text.
+    """
+    screen.follow(job.request.request_id)
+    snapshot = job.snapshot()
+    if not snapshot.text.strip():
+        return False
+    _draw_frame(snapshot, view, reasoning, screen)
+    return True
+
+
 def _draw_frame(
     snapshot: Snapshot, view: AnswerView, reasoning: ReasoningView, screen: Screen
 ) -> int:
@@ -123,15 +159,21 @@ def _let_it_be_painted(screen: Screen) -> None:
         time.sleep(TICK_S)
 
 
-def let_the_sidebar_be_painted(turn_id: str) -> None:
-    """Give what a click has changed the browser to itself, in the middle of a turn's answer.
+def let_the_sidebar_be_painted() -> None:
+    """Give what a click has changed the browser to itself, in the middle of an answer.
 
-    The page sends all of the answer again, and the browser would show both together, later. The
-    run that begins an answer has nothing to send again, and whoever asked waits for the text.
+    The page sends all of the answer again, and the browser would show both together, later.
     """
-    if st.session_state.get("answer_begun") == turn_id:
-        time.sleep(SIDEBAR_FRAME_S)
-    st.session_state.answer_begun = turn_id
+    time.sleep(SIDEBAR_FRAME_S)
+
+
+def let_the_chat_be_painted() -> None:
+    """Give what there is to read the browser to itself, before the sidebar is sent again.
+
+    Streamlit's page goes through every message by itself, and what has come is painted in between
+    only as it happens.
+    """
+    time.sleep(CHAT_FRAME_S)
 
 
 def yield_to_rerun() -> None:

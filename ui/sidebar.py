@@ -231,16 +231,25 @@ def _follow_temperature(settings: Settings) -> None:
     state.usual_temperature = usual
 
 
+def chosen_backend() -> Backend:
+    """The chosen backend, which from now on gets ready if it hasn't begun to."""
+    backend = resources.backends()[_chosen_backend()[0]]()
+    if backend.status().phase == "idle":
+        backend.prepare()
+    return backend
+
+
 def draw_sidebar(
-    settings: Settings, here: ConversationKey, seen: Seen
-) -> tuple[Backend, StatusPlace]:
+    settings: Settings, here: ConversationKey, seen: Seen, backend: Backend
+) -> StatusPlace:
     """Draw the sidebar.
 
     Args:
         seen: what this page is drawn with; where that changes, it is drawn anew.
+        backend: the chosen one.
 
     Returns:
-        The chosen backend, and the place where its state is shown.
+        The place where the backend's state is shown.
     """
     with st.sidebar:
         draw_conversation_list(seen)
@@ -260,9 +269,6 @@ def draw_sidebar(
         pick_place = st.empty()
         state_place = st.container(key="backend_state").empty()
         model_place, retry_place, look_place = st.empty(), st.empty(), st.empty()
-        backend = resources.backends()[_chosen_backend()[0]]()
-        if backend.status().phase == "idle":
-            backend.prepare()
         if kind == "vllm":
             status_place = draw_pick(pick_place, state_place)
         elif kind == "local":
@@ -312,7 +318,7 @@ def draw_sidebar(
             horizontal=True,
         )
         draw_account()
-    return backend, status_place
+    return status_place
 
 
 def _more_parameters() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 # No "<" before a letter in it: the whole sheet would be taken for dangerous and left out.
 _CSS = """
@@ -159,10 +160,12 @@ def apply_style() -> None:
     st.html(_CSS)
 
 
-def warm_up_browser() -> None:
+def warm_up_browser(place: DeltaGenerator) -> None:
     """Have the browser load its highlighter and formula code before the first answer needs them.
 
     Otherwise the first code block of a session freezes the page for half a second or more.
+
+    Args:
+        place: a container with the key `warm_up`, which the style sheet keeps out of sight.
     """
-    with st.container(key="warm_up"):
-        st.markdown(_WARM_UP)
+    place.markdown(_WARM_UP)
