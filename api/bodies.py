@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
 from api.errors import ApiError, refused, wrong_value
@@ -78,6 +78,12 @@ _ROLES: Mapping[str, Role] = {
 }
 
 
+_MOST = 2**53
+Whole = Annotated[int, Field(ge=-_MOST, le=_MOST)]
+Number = Annotated[float, Field(ge=-_MOST, le=_MOST)]
+"""Numbers that a sentence can still say; their own ranges are `SamplingParams`'."""
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="allow", frozen=True, hide_input_in_errors=True, protected_namespaces=()
@@ -100,16 +106,16 @@ class ChatRequest(_Body):
     model: str | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    seed: int | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
+    temperature: Number | None = None
+    top_p: Number | None = None
+    max_tokens: Whole | None = None
+    max_completion_tokens: Whole | None = None
+    seed: Whole | None = None
+    top_k: Whole | None = None
+    min_p: Number | None = None
+    repetition_penalty: Number | None = None
+    presence_penalty: Number | None = None
+    frequency_penalty: Number | None = None
     stop: Any = None
 
     @property

@@ -68,6 +68,9 @@ class EventResponse:
         leaving = asyncio.ensure_future(_client_leaves(receive))
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done() and isinstance(sending.exception(), TimeoutError):
+                _hang_up(receive)
+                await asyncio.wait({leaving}, timeout=1)
         finally:
             self._on_end()
             for task in (sending, leaving):
@@ -96,3 +99,16 @@ class EventResponse:
 async def _client_leaves(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def _hang_up(receive: Receive) -> None:
+    """Drop the connection with what waits to be written to it.
+
+    ASGI has no word for it, and a connection that is only closed stays until its client has read
+    all: for ever, and a server that stops waits for it. Where this isn't uvicorn it stays so.
+
+    Source: uvicorn's RequestResponseCycle, whose method `receive` is.
+    """
+    transport = getattr(getattr(receive, "__self__", None), "transport", None)
+    if isinstance(transport, asyncio.WriteTransport):
+        transport.abort()

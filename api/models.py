@@ -59,7 +59,7 @@ def find(offered: Sequence[OfferedModel], wanted: str | None) -> tuple[str, Offe
         return next(iter(by_id.items()))
     if wanted is not None and wanted in by_id:
         return wanted, by_id[wanted]
-    for model_id, model in by_id.items():
+    for model_id, model in by_id.items() if wanted else ():
         if wanted in (model.full_id, model.backend, model.name, model.backend.partition("/")[0]):
             return model_id, model
     for model in offered:

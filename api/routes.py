@@ -84,13 +84,8 @@ def _endpoint(there: _Lazily, by_method: dict[str, Handler]) -> ASGIApp:
                 answer = await handler(service, request, language)
         except ClientDisconnect:
             return
-        except ApiError as error:
-            answer = error.response(language)
-        except LLMError as error:
-            answer = from_engine(error).response(language)
         except Exception as error:  # noqa: BLE001 - told by type and place
-            log_fault(logger, "A request to the API failed", error)
-            answer = internal(error).response(language)
+            answer = _told(error, language)
         for name, told in headers.items():
             answer.headers[name] = told
         try:
@@ -99,6 +94,18 @@ def _endpoint(there: _Lazily, by_method: dict[str, Handler]) -> ASGIApp:
             log_fault(logger, "An answer of the API broke off", error)
 
     return _Plain(app)
+
+
+def _told(error: Exception, language: str) -> JSONResponse:
+    try:
+        if isinstance(error, ApiError):
+            return error.response(language)
+        if isinstance(error, LLMError):
+            return from_engine(error).response(language)
+    except Exception as fault:  # noqa: BLE001 - told by type and place
+        error = fault
+    log_fault(logger, "A request to the API failed", error)
+    return internal(error).response(language)
 
 
 class _Plain:
