@@ -1,6 +1,6 @@
 """Steady Chat. Run it with `streamlit run streamlit_app.py`.
 
-Streamlit imports this file once for the `app` below, with our route beside the page, and runs it
+Streamlit imports this file once for the `app` below, with our routes beside the page, and runs it
 as `__main__` for every visit and click.
 """
 
@@ -151,6 +151,7 @@ if __name__ == "__main__":
 else:
     from streamlit.runtime.pages_manager import PagesManager
 
+    from ui import api_routes
     from ui.metrics_route import metrics_route
     from ui.paint_probe import paint_route
     from ui.resources import lifespan
@@ -159,4 +160,8 @@ else:
     # files in pages/ in the sidebar, and run one of them by itself for its address.
     PagesManager.uses_pages_directory = False
     # Streamlit looks for this very assignment in the source.
-    app = st.App(__file__, routes=[paint_route(), metrics_route()], lifespan=lifespan)
+    app = st.App(
+        __file__,
+        routes=[paint_route(), metrics_route(), *api_routes.routes()],
+        lifespan=lifespan,
+    )

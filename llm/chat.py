@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from llm.answer_cache import AnswerCache
-from llm.answer_figures import AnswerFigures, error_kind, figures_of
 from llm.conversation_access import BEAT_S
 from llm.conversation_tree import (
     ConversationKey,
@@ -37,6 +36,7 @@ from llm.conversation_tree import (
     title_of,
 )
 from llm.conversations import ConversationStore
+from llm.engine import Engine
 from llm.errors import (
     ConversationGoneError,
     EmptyQuestionError,
@@ -89,6 +89,7 @@ class Chat:
         cache: AnswerCache | None = None,
         metrics: MetricsLog | None = None,
     ) -> None:
+        self._engine = Engine(registry, backends, cache=cache, metrics=metrics, clock=clock)
         self._cache = cache
         self._metrics = metrics
         self._cache_uses: dict[str, CacheUse] = {}
@@ -96,7 +97,6 @@ class Chat:
         """The timings of the latest answers of this process."""
         self._store = store
         self._registry = registry
-        self._backends = backends
         self._max_question_chars = max_question_chars
         self._max_answer_tokens = max_answer_tokens
         self._clock = clock
@@ -371,7 +371,7 @@ class Chat:
             return replace(turn, receipt=replace(receipt, screen=worst))
 
         self._change(key, change_turn(turn_id, add))
-        self._measure(lambda metrics: metrics.seen(turn_id, figures))
+        self._engine.measure(lambda metrics: metrics.seen(turn_id, figures))
 
     def rename(self, key: ConversationKey, title: str) -> None:
         """Give it a title; nothing where that is blank."""
@@ -543,7 +543,6 @@ class Chat:
     def _submit(
         self, key: ConversationKey, turn: Turn, before: tuple[Turn, ...], *, admitted: bool
     ) -> None:
-        backend = self._backends[turn.backend]()
         use = self._cache_uses.pop(turn.turn_id, None)
         messages = [*history_messages(before, turn.system_prompt), Message("user", turn.question)]
         if turn.continues and turn.text:
@@ -559,15 +558,6 @@ class Chat:
 
         def on_end(job: GenerationJob) -> None:
             self.flights.answered(turn.turn_id, job)
-            self._measure(
-                lambda metrics: metrics.answered(
-                    figures_of(
-                        turn.turn_id, turn.backend, job.snapshot(), job.arrivals(), self._clock()
-                    )
-                )
-            )
-            if self._cache is not None:
-                self._cache.ended(request)
             with self._locked(key):
                 # Once more where the end couldn't be told: a turn that stays running would hold
                 # up the conversation for ever.
@@ -577,41 +567,16 @@ class Chat:
                     self._end_barely(key, turn, job.snapshot())
                 self._start_next(key)
 
-        job = None
-        try:
-            job = self._registry.submit(
-                key,
-                turn.person,
-                self._routed(turn, backend, request),
-                request,
-                start_text=turn.text if turn.continues else "",
-                save=save,
-                on_end=on_end,
-                admitted=admitted,
-            )
-        finally:
-            if self._cache is not None:
-                self._cache.submitted(request, job, self._registry.answer_instead)
-
-    def _routed(self, turn: Turn, backend: Backend, request: GenerationRequest) -> Backend:
-        """Whom to ask, where the cache has a say."""
-        if self._cache is None:
-            return backend
-        cache = self._cache
-
-        def ask_alone(rest: GenerationRequest, start_text: str) -> GenerationJob:
-            # In line like any other question, and nobody's conversation: its follower has one.
-            return self._registry.submit(
-                ("joined", turn.turn_id),
-                turn.person,
-                cache.through(backend),
-                rest,
-                start_text=start_text,
-                save=lambda snapshot: None,
-                admitted=True,
-            )
-
-        return cache.route(backend, request, ask_alone)
+        self._engine.ask(
+            key,
+            turn.person,
+            turn.backend,
+            request,
+            start_text=turn.text if turn.continues else "",
+            save=save,
+            on_end=on_end,
+            admitted=admitted,
+        )
 
     def _end_barely(self, key: ConversationKey, turn: Turn, snapshot: Snapshot) -> None:
         """End a turn whose answer couldn't be saved with all that is known of it."""
@@ -627,29 +592,13 @@ class Chat:
             ),
         )
 
-    def _measure(self, note: Callable[[MetricsLog], None]) -> None:
-        """Keep an answer's figures; whatever goes wrong with them, the answer is as it is."""
-        if self._metrics is None:
-            return
-        try:
-            note(self._metrics)
-        except Exception as error:  # noqa: BLE001 - told by type and place
-            log_fault(logger, "The figures of an answer couldn't be kept", error)
-
     def _fail(self, key: ConversationKey, turn: Turn, error: LLMError) -> None:
         receipt = Receipt(model="", finish=Finish("error"))
         self._change(
             key,
             change_turn(turn.turn_id, lambda t: ended(t, t.text, t.reasoning, receipt, error)),
         )
-        kind, told = turn.backend.partition("/")[0], error_kind(error)
-        self._measure(
-            lambda metrics: metrics.answered(
-                AnswerFigures(
-                    turn.turn_id, self._clock(), kind, turn.model, finish="error", error=told
-                )
-            )
-        )
+        self._engine.refused(turn.backend, turn.model, turn.turn_id, error)
 
     def _keep(self) -> None:
         while not self._closed.wait(BEAT_S):

@@ -68,6 +68,7 @@ class Snapshot:
         cached: the answer is one that was given before; None where the model gives it.
         itl_ms: p50 and p95 of the gaps between its pieces (ITL, where a piece is a token); only
             when done, and None where there are no gaps.
+        recast: what was text at first turned out to be reasoning, and is there now.
     """
 
     version: int = 0
@@ -87,6 +88,7 @@ class Snapshot:
     left_out: int = 0
     cached: FromCache | None = None
     itl_ms: tuple[float, float] | None = None
+    recast: bool = False
 
     @property
     def done(self) -> bool:
@@ -350,6 +352,7 @@ class GenerationJob:
             return
         self._reasoning.append(self._text.whole().removeprefix(self._start_text))
         self._text = _Growing(self._start_text)
+        self._state = replace(self._state, recast=True)
         self._thinking_from_s, self._thought_at_s = self._first_s, now
         self._version += 1
         self._changed.notify_all()

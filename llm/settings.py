@@ -374,7 +374,29 @@ class Settings(BaseSettings):
         description="Who asks for `/metrics` with this as its bearer token is given the figures for Prometheus; empty switches that off.",
     )
 
-    @field_validator("backends", "model_folders", mode="before")
+    api_key: SecretStr | None = Field(
+        None,
+        description="Who sends this as the bearer token may use the API at `/v1` and `/stream`; empty switches it off, but for the next setting.",
+    )
+    api_on_loopback: bool = Field(
+        False,
+        description="Whether programs on this very machine may use the API without a key, where none is set; never what comes through a proxy.",
+    )
+    api_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Web pages of other origins that may use the API from a browser, with commas between, such as `http://localhost:9000`; without any, none may.",
+    )
+    api_max_body_kb: int = Field(
+        1024, ge=1, le=1_000_000, description="A larger request is refused by the API."
+    )
+    api_time_limit_s: float = Field(
+        600,
+        gt=0,
+        le=86_400,
+        description="Seconds that one request to the API may take, its time in line included.",
+    )
+
+    @field_validator("backends", "model_folders", "api_origins", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -387,6 +409,14 @@ class Settings(BaseSettings):
         if not value:
             raise WrongValueError(Reason("reason-no-backend"))
         return tuple(dict.fromkeys(value))
+
+    @field_validator("api_origins")
+    @classmethod
+    def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        # As browsers spell it: a page's origin is compared letter by letter.
+        if not all(re.fullmatch(r"https?://[^\s/@A-Z]+", origin) for origin in value):
+            raise WrongValueError(Reason("api-reason-origin"))
+        return value
 
     @field_validator("database_url")
     @classmethod
@@ -470,6 +500,7 @@ class Settings(BaseSettings):
         "vllm_api_key",
         "cache_pieces_per_s",
         "metrics_token",
+        "api_key",
         mode="before",
     )
     @classmethod

@@ -34,6 +34,14 @@ class StallingProxy:
         """The end of that."""
         self._flows.set()
 
+    def drop(self) -> None:
+        """End every connection; new ones are taken."""
+        dropped, self._open = self._open, []
+        for each in dropped:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
     def close(self) -> None:
         """End every connection."""
         self._flows.set()

@@ -458,6 +458,13 @@ def test_a_body_larger_than_any_request_needs_is_refused(start_proxy: StartProxy
     connection.close()
 
 
+def test_what_is_too_large_for_the_api_is_refused_by_the_app(start_proxy: StartProxy) -> None:
+    connection = HTTPConnection(start_proxy().address.removeprefix("http://"), timeout=WAIT_S)
+    connection.request("POST", "/v1/chat/completions", bytes(2**21))
+    assert connection.getresponse().status == 200, "nginx has no objection"
+    connection.close()
+
+
 def test_a_file_of_conversations_may_be_as_large_as_the_app_takes(start_proxy: StartProxy) -> None:
     template = (DEPLOY / "nginx.conf.template").read_text(encoding="utf-8")
     (allowed,) = re.findall(r"upload_file \{\s+client_max_body_size (\d+)m;", template)
@@ -491,6 +498,17 @@ def test_the_log_doesnt_know_the_conversation(
     assert "theconversation" not in log
 
 
+def test_the_log_doesnt_know_the_id_by_which_an_answer_is_followed(
+    start_proxy: StartProxy,
+) -> None:
+    proxy = start_proxy()
+    get(proxy, "/stream/theanswer?last_event_id=0-0-0")
+    proxy.stop()
+    log = proxy.log.read_text(encoding="utf-8")
+    assert '"GET /stream/-" 200' in log
+    assert "theanswer" not in log
+
+
 def test_with_the_tls_lines_it_speaks_https_and_sends_others_there(
     start_proxy: StartProxy, upstreams: list[Upstream], tmp_path: Path
 ) -> None:
@@ -520,6 +538,16 @@ def test_with_the_login_lines_nobody_gets_in_without_a_password(
             get(proxy, path)
     assert upstreams[0].requests + upstreams[1].requests == []
     assert get(proxy, "/", Authorization="Basic YW5uOnNlY3JldA==").status == 200
+    # The API asks for its own key, in the same header.
+    for path in ("/v1/models", "/stream/abc"):
+        assert get(proxy, path, Authorization="Bearer key").status == 200
+        seen = [
+            headers for upstream in upstreams for at, headers in upstream.requests if at == path
+        ]
+        assert seen[-1]["Authorization"] == "Bearer key"
+    for path in ("/v1x", "/streams", "/x/v1/models"):
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            get(proxy, path)
 
 
 def test_the_marked_lines_of_the_compose_file_belong_there(tmp_path: Path) -> None:

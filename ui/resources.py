@@ -22,6 +22,7 @@ from llm.context_meter import ContextMeter
 from llm.conversations import ConversationStore
 from llm.daily_purge import KEPT_DELETED_S, DailyPurge
 from llm.doctor import Doctor
+from llm.engine import Engine
 from llm.errors import SettingsError
 from llm.fault_log import log_fault
 from llm.named_backends import NamedBackends
@@ -32,6 +33,7 @@ from llm.types import Backend
 if TYPE_CHECKING:
     from llm.conversation_archive import ConversationArchive
     from llm.conversation_database import ConversationDatabase
+    from llm.embedding import EmbeddingModel
     from llm.local_backend import LocalBackend
     from llm.metrics_log import MetricsLog
     from llm.metrics_prometheus import PrometheusFigures
@@ -122,23 +124,31 @@ def database() -> ConversationDatabase:
 
 
 @st.cache_resource(show_spinner=False)
+def embedding_model() -> EmbeddingModel | None:
+    """What makes vectors of texts, for the cache and for the API; None where settings name none."""
+    from llm.embedding import EmbeddingModel
+
+    made = EmbeddingModel.from_settings(settings())
+    if made is not None:
+        _to_close.append(made.close)
+    return made
+
+
+@st.cache_resource(show_spinner=False)
 def cache() -> AnswerCache:
     """Answers that are given again."""
     from llm.cache_stores import open_store
-    from llm.embedding import EmbeddingModel
     from llm.similar_answers import SimilarAnswers
 
     told = settings()
-    model = EmbeddingModel.from_settings(told)
+    model = embedding_model()
     made = AnswerCache(
         partial(open_store, told),
         CacheRules.from_settings(told),
         (lambda guard: SimilarAnswers(guard, model)) if model is not None else None,
     )
-    if model is not None:
-        if told.cache == "similar":
-            model.ready()  # it begins to get ready, beside the language model
-        _to_close.append(model.close)
+    if model is not None and told.cache == "similar":
+        model.ready()  # it begins to get ready, beside the language model
     _to_close.append(made.close)
     return made
 
@@ -183,6 +193,12 @@ def chat() -> Chat:
     )
     _to_close.append(made.close)
     return made
+
+
+@st.cache_resource(show_spinner=False)
+def engine() -> Engine:
+    """Has questions answered that are no conversation's: those of the API."""
+    return Engine(registry(), backends(), cache=cache(), metrics=metrics())
 
 
 @st.cache_resource(show_spinner=False)

@@ -965,3 +965,35 @@ terminal-error-internal = Something went wrong inside the program ({ $kind }). W
 terminal-error-server-model-unknown = { $url } has no model “{ $model }”. Name another with --model. Which is asked otherwise is said in the settings: STEADY_CHAT_VLLM_MODEL, or model beside the server’s name.
 terminal-error-server-parameter = { $url } doesn’t take { $parameter } as it is (“{ $reason }”). Change it on the command line or in the settings.
 terminal-notice-away = { $why } The question waits for it … { $seconds } s. Ctrl-C ends the waiting.
+
+## The API
+api-disabled = The API is switched off. Set STEADY_CHAT_API_KEY, or STEADY_CHAT_API_ON_LOOPBACK=true for programs on the app’s own machine, and start the app anew.
+api-key-missing = The API wants its key: send “Authorization: Bearer” with the key behind it.
+api-invalid-api-key = This isn’t the API’s key. Check STEADY_CHAT_API_KEY where the app runs.
+api-loopback-only = Without a key the API is for programs on the app’s own machine, and not through a proxy. Set STEADY_CHAT_API_KEY to open it to others.
+api-host-not-allowed = Without a key the API is asked by the names localhost, 127.0.0.1 and [::1] only.
+api-origin-not-allowed = Web pages of other addresses may not use the API. Name this page’s address in STEADY_CHAT_API_ORIGINS.
+api-body-too-large = The request has more than { $limit } KB. Send less, or raise STEADY_CHAT_API_MAX_BODY_KB.
+api-body-too-slow = The request’s body didn’t come in time. Send it again.
+api-invalid-json = The request’s body isn’t a JSON object.
+api-missing-parameter = “{ $name }” is missing.
+api-invalid-value = “{ $name }” can’t be used: { $why }.
+api-unknown-parameter = There is no parameter “{ $name }”.
+api-unsupported-parameter = “{ $name }” isn’t supported here. Leave it out.
+api-unsupported-content = Only text can be sent here: leave out images, sounds and files.
+api-model-not-found = There is no model “{ $model }” here. /v1/models lists those that there are.
+api-unknown-url = There is nothing at this address. The API has /v1/models, /v1/chat/completions, /v1/embeddings and /stream.
+api-method-not-allowed = This address isn’t asked in this way; the header Allow names the ways that it is.
+api-time-limit = The answer took longer than a request may (STEADY_CHAT_API_TIME_LIMIT_S), so it was ended. Ask for fewer tokens.
+api-stopped = The answer was stopped before it was whole. Ask again.
+api-too-many-streams = There are { $limit } answers on /stream already. Ask again in a while.
+api-stream-not-found = There is no such answer, or nobody followed it for too long. Ask again.
+api-invalid-event-id = Last-Event-ID isn’t the id of one of this answer’s events.
+api-embeddings-not-ready = The embedding model is getting ready. Ask again in a while.
+api-embeddings-busy = Too many texts wait to be embedded. Ask again in a while.
+api-internal-error = Something went wrong inside the app ({ $kind }). Ask again; its log has the details.
+api-reason-origin = each must be a page’s origin as browsers spell it, such as http://localhost:9000
+api-reason-too-many = it may have at most { $limit } entries
+api-reason-no-question = it must have a message of the user’s with some text
+api-reason-last-message = the last message must be the user’s, or the assistant’s to be gone on with
+api-reason-texts = it must be text, or a list of texts

@@ -876,3 +876,35 @@ terminal-error-internal = 程序内部出了问题（{ $kind }）。上面的内
 terminal-error-server-model-unknown = { $url } 没有模型“{ $model }”。请用 --model 指定另一个。默认的模型在设置中：STEADY_CHAT_VLLM_MODEL，或服务器名称旁的 model。
 terminal-error-server-parameter = { $url } 不接受 { $parameter } 的这个值（“{ $reason }”）。请在命令行或设置中修改。
 terminal-notice-away = { $why }问题会等待它… { $seconds } 秒。按 Ctrl-C 停止等待。
+
+## The API
+api-disabled = API 未启用。请设置 STEADY_CHAT_API_KEY；若只供本机程序使用，请设置 STEADY_CHAT_API_ON_LOOPBACK=true，然后重新启动应用。
+api-key-missing = API 需要密钥：请在请求头“Authorization: Bearer”之后附上密钥。
+api-invalid-api-key = 密钥不正确。请检查应用所在机器上的 STEADY_CHAT_API_KEY。
+api-loopback-only = 未设置密钥时，API 只供应用所在机器上的程序使用，并且不能经过代理。如需向其他人开放，请设置 STEADY_CHAT_API_KEY。
+api-host-not-allowed = 未设置密钥时，只能以 localhost、127.0.0.1 或 [::1] 访问 API。
+api-origin-not-allowed = 其他地址的网页不能使用 API。请在 STEADY_CHAT_API_ORIGINS 中列出该网页的地址。
+api-body-too-large = 请求超过 { $limit } KB。请减少内容，或调高 STEADY_CHAT_API_MAX_BODY_KB。
+api-body-too-slow = 请求内容未能及时送达，请重新发送。
+api-invalid-json = 请求内容不是 JSON 对象。
+api-missing-parameter = 缺少“{ $name }”。
+api-invalid-value = “{ $name }”无法使用：{ $why }。
+api-unknown-parameter = 没有名为“{ $name }”的参数。
+api-unsupported-parameter = 这里不支持“{ $name }”，请去掉。
+api-unsupported-content = 这里只能发送文字：请去掉图片、声音和文件。
+api-model-not-found = 这里没有模型“{ $model }”。可用的模型见 /v1/models。
+api-unknown-url = 这个地址没有内容。API 提供 /v1/models、/v1/chat/completions、/v1/embeddings 和 /stream。
+api-method-not-allowed = 这个地址不接受这种请求方法；可用的方法见响应头 Allow。
+api-time-limit = 回答所用时间超过了单个请求的上限（STEADY_CHAT_API_TIME_LIMIT_S），已被结束。请减少所要求的词元数。
+api-stopped = 回答在完成之前被停止，请重新提问。
+api-too-many-streams = /stream 上已有 { $limit } 个回答，请稍后再试。
+api-stream-not-found = 没有这个回答，或太久无人接收。请重新提问。
+api-invalid-event-id = Last-Event-ID 不是这个回答的事件编号。
+api-embeddings-not-ready = 嵌入模型正在准备，请稍后再试。
+api-embeddings-busy = 等待嵌入的文本太多，请稍后再试。
+api-internal-error = 应用内部出错（{ $kind }）。请重新提问；详情见日志。
+api-reason-origin = 每一项都必须是浏览器所写的网页来源，例如 http://localhost:9000
+api-reason-too-many = 最多 { $limit } 项
+api-reason-no-question = 其中必须有一条带文字的用户消息
+api-reason-last-message = 最后一条消息必须来自用户，或来自需要续写的助手
+api-reason-texts = 必须是文字，或由文字组成的列表
