@@ -19,6 +19,7 @@ from threading import Lock, Semaphore
 
 from flask import Flask, Response, request, send_file
 from flask_socketio import SocketIO
+from werkzeug.serving import WSGIRequestHandler
 
 from examples.inference import Inference
 from llm.catalogue import Catalogue, catalogue
@@ -128,9 +129,17 @@ def send_answer(client: Client, job: GenerationJob, words: Catalogue) -> None:
     job.cancel()
 
 
+class OneRequest(WSGIRequestHandler):
+    """Closes a connection whose WebSocket has ended, where Werkzeug waits for another request."""
+
+    def connection_dropped(self, error: BaseException, environ: object = None) -> None:
+        self.close_connection = True
+
+
 if __name__ == "__main__":
+    serving = {"request_handler": OneRequest, "allow_unsafe_werkzeug": True}
     try:
         # Werkzeug's server is made for development: this serves this machine alone.
-        socketio.run(app, host="127.0.0.1", port=PORT, allow_unsafe_werkzeug=True)
+        socketio.run(app, host="127.0.0.1", port=PORT, **serving)
     finally:
         inference.close()

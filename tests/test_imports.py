@@ -241,7 +241,7 @@ def test_what_only_tests_and_benchmarks_need_is_pinned_apart() -> None:
     paths = [path for name in ("tests", "benchmarks") for path in (ROOT / name).rglob("*.py")]
     pinned = pins("requirements-dev.txt")
     assert pinned - packages(paths) == {
-        *("mypy", "ruff", "fastapi", "oidc-provider-mock"),
+        *("mypy", "ruff", "fastapi", "oidc-provider-mock", "pytest-rerunfailures"),
         "websocket-client",  # the client of python-socketio needs it
     }
     assert not pinned & packages(product_files())

@@ -200,7 +200,7 @@ class RawClient:
 
 def raw(address: str, **options: Any) -> ClientConnection:
     url = address.replace("http", "ws") + "/socket.io/?EIO=4&transport=websocket"
-    return connect(url, max_size=63_999, close_timeout=0.1, **options)
+    return connect(url, max_size=63_999, **options)
 
 
 # Flask-SocketIO
