@@ -14,7 +14,7 @@ $(VENV)/.run: requirements.txt
 	$(BIN)/python -m pip install --requirement requirements.txt
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.run requirements-dev.txt
+$(VENV)/.dev: $(VENV)/.run requirements-dev.txt $(wildcard examples/*_requirements.txt)
 	$(BIN)/python -m pip install --requirement requirements-dev.txt
 	touch $@
 

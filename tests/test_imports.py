@@ -238,7 +238,7 @@ def package(name: str) -> str:
 
 def packages(paths: list[Path]) -> set[str]:
     """The packages that these files import."""
-    own = {"benchmarks", "tests", *LAYERS}
+    own = {"benchmarks", "examples", "tests", *LAYERS}
     names = set().union(*(tops(path) for path in paths)) - own - set(sys.stdlib_module_names)
     providers = importlib.metadata.packages_distributions()
     return {package(providers[name][0]) for name in names}
@@ -257,9 +257,18 @@ def test_what_the_product_imports_is_pinned_and_little_else() -> None:
 def test_what_only_tests_and_benchmarks_need_is_pinned_apart() -> None:
     paths = [path for name in ("tests", "benchmarks") for path in (ROOT / name).rglob("*.py")]
     pinned = pins("requirements-dev.txt")
-    unimported = {"mypy", "ruff", "fastapi", "oidc-provider-mock", "pytest-rerunfailures"}
-    assert pinned - packages(paths) == unimported
+    assert pinned - packages(paths) == {
+        *("mypy", "ruff", "fastapi", "oidc-provider-mock", "pytest-rerunfailures"),
+        "websocket-client",  # the client of python-socketio needs it
+    }
     assert not pinned & packages(product_files())
+
+
+def test_what_only_an_example_needs_is_pinned_beside_it() -> None:
+    brought = pins("requirements.txt")
+    for name, unseen in (("gradio", set()), ("socketio", {"python-socketio", "simple-websocket"})):
+        imported = packages([ROOT / f"examples/{name}_app.py", ROOT / "examples/inference.py"])
+        assert imported - brought == pins(f"examples/{name}_requirements.txt") - unseen
 
 
 def test_concrete_backends_are_named_in_one_place() -> None:
