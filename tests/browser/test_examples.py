@@ -153,6 +153,8 @@ def _note_outside(url: str, outside: list[str]) -> None:
 
 
 def ask(page: Page, question: str) -> None:
+    # Until it is connected, the page of Flask-SocketIO takes none.
+    expect(page.locator("#send:disabled")).to_have_count(0)
     page.locator("textarea").first.fill(question)
     page.keyboard.press("Enter")
 
