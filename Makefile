@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-vllm check bench clean browser deploy-tools postgres redis
+.PHONY: help run test test-vllm check bench bench-peers clean browser deploy-tools postgres redis
 
 PYTHON ?= python3
 VENV := .venv
@@ -47,6 +47,9 @@ test-vllm: $(VENV)/.dev browser ## The tests against real servers: vLLM, install
 
 bench: $(VENV)/.dev browser ## Measure smoothness and speed; takes about 90 minutes
 	$(BIN)/python -m benchmarks
+
+bench-peers: $(VENV)/.dev browser ## Measure this page beside Gradio, Chainlit and Open WebUI; installs them (3.5 GB) outside
+	$(BIN)/python -m benchmarks.peers
 
 clean: ## Remove what the targets above made here
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

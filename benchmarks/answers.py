@@ -142,7 +142,7 @@ def _code(lines: int, part: int) -> str:
 
 WARM_UP_QUESTION = "warm up"
 WARM_UP_MARK = "END-OF-WARM-UP"
-_WARM_UP = f"""\
+WARM_UP = f"""\
 A short one first, so that the browser has its highlighter and its formulas.
 
 ```python
@@ -180,7 +180,7 @@ def write_answers(folder: Path, told: Mapping[str, str], tokens_per_s: float) ->
     """A scripts file with an answer by its question, all at that rate, and the short ones."""
     rules = [
         *({"when": q, "text": text, "tokens_per_s": tokens_per_s} for q, text in told.items()),
-        {"when": WARM_UP_QUESTION, "text": _WARM_UP, "tokens_per_s": 200},
+        {"when": WARM_UP_QUESTION, "text": WARM_UP, "tokens_per_s": 200},
         {"when": "one line", "text": "This is the answer to \\<{question}>."},
     ]
     path = folder / "scripts.json"

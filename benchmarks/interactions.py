@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from typing import Any
+
+from playwright.sync_api import Locator
 
 from benchmarks.browser_probe import Probe
 
@@ -23,19 +26,23 @@ UNTOLD_MS = 16.0
 _LISTEN_JS = """() => {
   if (!window.__interactions) {
     window.__interactions = new Map();
-    new PerformanceObserver((list) => {
-      for (const e of list.getEntries()) {
-        if (!e.interactionId) continue;
-        const kind = e.name.startsWith('key') ? 'key' : 'click';
-        const known = window.__interactions.get(e.interactionId);
-        window.__interactions.set(e.interactionId,
-          {kind, ms: Math.max(e.duration, known?.ms ?? 0)});
-      }
-    }).observe({type: 'event', durationThreshold: 16});
+    const note = (e) => {
+      if (!e.interactionId) return;
+      const kind = e.name.startsWith('key') ? 'key' : 'click';
+      const known = window.__interactions.get(e.interactionId);
+      window.__interactions.set(e.interactionId, {kind, ms: Math.max(e.duration, known?.ms ?? 0)});
+    };
+    const observer = new PerformanceObserver((list) => list.getEntries().forEach(note));
+    observer.observe({type: 'event', durationThreshold: 16});
+    // What a busy page has not been handed yet, too.
+    window.__interactionsSoFar = () => {
+      observer.takeRecords().forEach(note);
+      return [...window.__interactions.values()];
+    };
   }
   window.__interactions.clear();
 }"""
-_READ_JS = "() => [...window.__interactions.values()]"
+_READ_JS = "() => window.__interactionsSoFar()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +58,14 @@ class Person:
 
     Args:
         probe: the page, with a chat input.
+        field: that input, where it isn't the app's.
     """
 
-    def __init__(self, probe: Probe) -> None:
+    def __init__(self, probe: Probe, field: Locator | None = None) -> None:
         self._probe = probe
         self._keys = self._clicks = 0
-        box = probe.page.get_by_test_id("stChatInputTextArea").bounding_box()
+        field = field or probe.page.get_by_test_id("stChatInputTextArea")
+        box = field.bounding_box()
         assert box is not None
         self._x, self._y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         self._next = cycle((self._click, self._type, self._take_back))
@@ -78,7 +87,10 @@ class Person:
 
     def felt(self) -> Felt:
         """How it was so far."""
-        told = self._probe.page.evaluate(_READ_JS)
+        return self.felt_of(self._probe.page.evaluate(_READ_JS))
+
+    def felt_of(self, told: Sequence[Mapping[str, Any]]) -> Felt:
+        """The same, of what the page has handed out itself (`__interactionsSoFar`)."""
         return Felt(
             *(
                 filled([each["ms"] for each in told if each["kind"] == kind], pressed)

@@ -15,8 +15,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import psutil
 import uvicorn
@@ -33,12 +34,27 @@ MODEL = "benchmark-model"
 READY_TIMEOUT_S = 60
 
 
-def make_app(tokens: int, rate: float) -> Starlette:
-    """The server: `answers.answer(tokens)`, `rate` pieces a second, whatever is asked.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer: its pieces, and how many a second."""
 
-    The question stands behind the first mark and the last, so that answers can be told apart.
+    pieces: list[str]
+    rate: float
+
+
+def make_app(streams: Sequence[tuple[int, float]]) -> Starlette:
+    """The server: `answers.answer(tokens)`, `rate` pieces a second, for each such pair.
+
+    The question chooses (`answers.question(tokens)`); the first is for whatever else is asked, and a
+    short one for the question that warms up. The question stands behind the first mark and the last,
+    so that answers can be told apart. `GET /first` has when each question was last answered.
     """
-    pieces = [piece for _, piece in Script(answers.answer(tokens)).pieces("")]
+    told = {
+        answers.WARM_UP_QUESTION: Told(_pieces(answers.WARM_UP), streams[0][1]),
+        **{answers.question(n): Told(_pieces(answers.answer(n)), rate) for n, rate in streams},
+    }
+    default = told[answers.question(streams[0][0])]
+    first_at: dict[str, float] = {}
 
     async def models(request: Request) -> Response:
         return JSONResponse(
@@ -47,10 +63,16 @@ def make_app(tokens: int, rate: float) -> Starlette:
 
     async def complete(request: Request) -> Response:
         question = (await request.json())["messages"][-1]["content"]
-        return StreamingResponse(stream(question), media_type="text/event-stream")
+        answer = next((a for needle, a in told.items() if needle in question), default)
+        return StreamingResponse(stream(question, answer), media_type="text/event-stream")
 
-    async def stream(question: str) -> AsyncIterator[bytes]:
+    async def first(request: Request) -> Response:
+        return JSONResponse(first_at)
+
+    async def stream(question: str, answer: Told) -> AsyncIterator[bytes]:
+        pieces, rate = answer.pieces, answer.rate
         began_s = time.monotonic()
+        first_at[question] = time.time()
         yield _event(_choice({"role": "assistant", "content": ""}))
         for number, piece in enumerate(pieces):
             # Each has its own hour: a late one is followed sooner by the next.
@@ -60,7 +82,8 @@ def make_app(tokens: int, rate: float) -> Starlette:
                 piece += f" {question}"
             yield _event(_choice({"content": piece}))
         yield _event(_choice({}, "stop"))
-        usage = {"prompt_tokens": 20, "completion_tokens": tokens, "total_tokens": tokens + 20}
+        count = len(pieces)
+        usage = {"prompt_tokens": 20, "completion_tokens": count, "total_tokens": count + 20}
         yield _event({"choices": [], "usage": usage})
         yield b"data: [DONE]\n\n"
 
@@ -68,8 +91,13 @@ def make_app(tokens: int, rate: float) -> Starlette:
         routes=[
             Route("/v1/models", models),
             Route("/v1/chat/completions", complete, methods=["POST"]),
+            Route("/first", first),
         ]
     )
+
+
+def _pieces(text: str) -> list[str]:
+    return [piece for _, piece in Script(text).pieces("")]
 
 
 def _choice(delta: dict[str, str], finish_reason: str | None = None) -> dict[str, object]:
@@ -82,11 +110,18 @@ def _event(fields: dict[str, object]) -> bytes:
 
 
 @contextmanager
-def protocol_server(tokens: int, rate: float) -> Iterator[tuple[str, psutil.Process]]:
-    """Run it until the block ends; its base URL, and its process."""
+def protocol_server(
+    tokens: int, rate: float, *others: tuple[int, float]
+) -> Iterator[tuple[str, psutil.Process]]:
+    """Run it until the block ends; its base URL, and its process.
+
+    Args:
+        others: further answers that can be asked for, with their rates.
+    """
     port = free_port()
     command = [sys.executable, "-m", "benchmarks.protocol_server", "--port", str(port)]
     command += ["--tokens", str(tokens), "--rate", str(rate)]
+    command += [f"--other={tokens}:{rate}" for tokens, rate in others]
     process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         base_url = f"http://127.0.0.1:{port}/v1"
@@ -110,8 +145,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--tokens", type=int, default=600)
     parser.add_argument("--rate", type=float, default=30)
+    parser.add_argument("--other", action="append", default=[], help="TOKENS:RATE; repeatable")
     chosen = parser.parse_args()
-    app = make_app(chosen.tokens, chosen.rate)
+    others = [(int(n), float(rate)) for n, rate in (each.split(":") for each in chosen.other)]
+    app = make_app([(chosen.tokens, chosen.rate), *others])
     uvicorn.run(
         app, host="127.0.0.1", port=chosen.port, log_level="error", timeout_graceful_shutdown=1
     )

@@ -1,4 +1,4 @@
-"""A Streamlit server of its own for each measurement: started, weighed, stopped."""
+"""A server of its own for each measurement: started, weighed, stopped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ import psutil
 from benchmarks.launch import LOG_VARIABLE
 
 ROOT = Path(__file__).parent.parent
-READY_TIMEOUT_S = 90
+READY_TIMEOUT_S = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class StreamTimes:
 
 
 class Server:
-    """A running Streamlit server."""
+    """A running web server."""
 
     def __init__(self, process: psutil.Process, url: str, stream_log: Path, output: Path) -> None:
         self._process = process
@@ -83,40 +83,57 @@ def serve(script: Path, environment: dict[str, str]) -> Iterator[Server]:
         RuntimeError: it did not start; the message has the server's own words.
     """
     port = free_port()
+    options = {
+        "server.port": str(port),
+        "server.address": "127.0.0.1",
+        "server.headless": "true",
+        "server.fileWatcherType": "none",
+        "browser.gatherUsageStats": "false",
+    }
+    command = [sys.executable, "-m", "benchmarks.launch", "run", str(script)]
+    command += [f"--{name}={value}" for name, value in options.items()]
     with tempfile.TemporaryDirectory(prefix="steady-chat-bench-") as folder:
-        stream_log = Path(folder, "streams.jsonl")
-        stream_log.touch()
-        output = Path(folder, "output.txt")
-        command = [sys.executable, "-m", "benchmarks.launch", "run", str(script)]
-        options = {
-            "server.port": str(port),
-            "server.address": "127.0.0.1",
-            "server.headless": "true",
-            "server.fileWatcherType": "none",
-            "browser.gatherUsageStats": "false",
-        }
-        command += [f"--{name}={value}" for name, value in options.items()]
-        own = {LOG_VARIABLE: str(stream_log), "STEADY_CHAT_DATA_DIR": folder}
-        with output.open("w") as sink:
-            process = psutil.Popen(
-                command,
-                cwd=ROOT,
-                env={**os.environ, **own, **environment},
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-            )
+        own = {"STEADY_CHAT_DATA_DIR": folder, **environment}
+        with run_server(command, own, port, "_stcore/health", Path(folder)) as server:
+            yield server
+
+
+@contextmanager
+def run_server(
+    command: Sequence[str], environment: dict[str, str], port: int, health: str, folder: Path
+) -> Iterator[Server]:
+    """Run a web server until the block ends; it begins when the path `health` is answered.
+
+    Args:
+        folder: for its console's text and for its notes.
+
+    Raises:
+        RuntimeError: it did not start; the message has the server's own words.
+    """
+    stream_log = folder / "streams.jsonl"
+    stream_log.touch()
+    output = folder / "output.txt"
+    with output.open("w") as sink:
+        process = psutil.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, LOG_VARIABLE: str(stream_log), **environment},
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        if not _healthy(f"{url}/{health}", process):
+            said = output.read_text("utf-8", "replace")[-2000:]
+            raise RuntimeError(f"{' '.join(command)} did not start:\n{said}")
+        yield Server(process, url, stream_log, output)
+    finally:
+        process.terminate()
         try:
-            url = f"http://127.0.0.1:{port}"
-            if not _healthy(url, process):
-                raise RuntimeError(f"{script.name} did not start:\n{output.read_text()[-2000:]}")
-            yield Server(process, url, stream_log, output)
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except psutil.TimeoutExpired:
-                process.kill()
-                process.wait(10)
+            process.wait(10)
+        except psutil.TimeoutExpired:
+            process.kill()
+            process.wait(10)
 
 
 def free_port() -> int:
@@ -129,7 +146,7 @@ def _healthy(url: str, process: psutil.Popen) -> bool:
     deadline = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2) as reply:
+            with urllib.request.urlopen(url, timeout=2) as reply:
                 if reply.status == 200:
                     return True
         except OSError:

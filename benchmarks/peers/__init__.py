@@ -1,0 +1,1 @@
+"""This app beside other chat pages, over the same stream."""
