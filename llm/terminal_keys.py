@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def unseen_keys() -> Iterator[None]:
         yield
         return
     keyboard = sys.stdin.fileno()
-    if os.tcgetpgrp(keyboard) != os.getpgrp():  # in the background the terminal is another's
+    if not _ours(keyboard):
         yield
         return
     before = termios.tcgetattr(keyboard)
@@ -30,4 +30,13 @@ def unseen_keys() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(keyboard, termios.TCSANOW, before)
+        with suppress(termios.error):  # it may have been closed meanwhile
+            termios.tcsetattr(keyboard, termios.TCSANOW, before)
+
+
+def _ours(keyboard: int) -> bool:
+    """Whether this program may set it: in the background a terminal is another's."""
+    try:
+        return os.tcgetpgrp(keyboard) == os.getpgrp()
+    except OSError:  # a terminal, but not the one that this program was started from
+        return False

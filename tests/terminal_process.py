@@ -50,10 +50,20 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
 
 
 class TerminalProcess:
-    """The program on a terminal; a context manager, at whose end it is killed."""
+    """The program on a terminal; a context manager, at whose end it is killed.
+
+    Args:
+        controlling: whether it is the terminal that the program was started from.
+    """
 
     def __init__(
-        self, *arguments: str, env: dict[str, str], cwd: Path, columns: int = 80, rows: int = 24
+        self,
+        *arguments: str,
+        env: dict[str, str],
+        cwd: Path,
+        columns: int = 80,
+        rows: int = 24,
+        controlling: bool = True,
     ) -> None:
         self._columns = columns
         self._screen = pyte.HistoryScreen(columns, rows, history=10_000)
@@ -64,7 +74,7 @@ class TerminalProcess:
         self._master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (rows, columns))
         self.process = subprocess.Popen(
-            command(*arguments),
+            command(*arguments) if controlling else [sys.executable, "-m", "llm", *arguments],
             stdin=slave,
             stdout=slave,
             stderr=slave,

@@ -359,3 +359,10 @@ def test_the_embedded_model_answers_at_the_terminal(tmp_path: Path) -> None:
     done = run(tmp_path, env, "--temperature", "0", "--max-tokens", "40", question)
     assert done.returncode == 0, done.stderr.decode()
     assert "Paris" in done.stdout.decode()
+
+
+def test_a_terminal_that_the_program_was_not_started_from_is_one_as_well(tmp_path: Path) -> None:
+    env = scripted(tmp_path, text="# Good morning\n\nall is **well**")
+    with TerminalProcess("hello", env=env, cwd=tmp_path, controlling=False) as terminal:
+        terminal.wait_for("all is well")
+        assert terminal.end() == 0
