@@ -29,7 +29,7 @@ _A_BURST = 6
 """Pieces that come together on average where they are held back: several servers send each token by
 itself, none waits for six."""
 _QUESTION = "Write a long story about a lighthouse."
-"""No small model ends that early, as half of them do where they are to count."""
+"""A small model ends no story early; what it is to count it does."""
 
 Verdict = Literal["flows", "quick", "held", "short"]
 
