@@ -162,7 +162,8 @@ def test_all_plots_have_one_time_axis() -> None:
     for part in ("scale", "axis"):
         assert len({json.dumps(each["encoding"]["x"][part]) for each in specs}) == 1, part
     extents = {
-        (a["minExtent"], a["maxExtent"]) for a in (s["encoding"]["y"]["axis"] for s in specs)
+        (a["minExtent"], a["maxExtent"], a["labelLimit"])
+        for a in (s["encoding"]["y"]["axis"] for s in specs)
     }
     assert len(extents) == 1, "labels of different widths move one plot beside the other"
 

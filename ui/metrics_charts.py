@@ -17,7 +17,7 @@ CALM, WARM, BAD = "#14a098", "#d98a1f", "#dc4c4c"
 """At least 3:1 on either page: https://www.w3.org/TR/WCAG22/#non-text-contrast."""
 
 _HEIGHT = 220
-_LABELS_PX = 44
+_LABELS_PX = 56
 _DAY_S = 86_400.0
 _FEW = 40
 _ROWS = "rows"
@@ -135,6 +135,7 @@ def _height_axis(alt: Any, name: str, *, whole: bool = False) -> Any:
         # So wide for whatever stands there: plots below one another have one time axis.
         minExtent=_LABELS_PX,
         maxExtent=_LABELS_PX,
+        labelLimit=_LABELS_PX - 8,
         **({"format": "d", "tickMinStep": 1} if whole else {}),
     )
     return alt.Y(f"{name}:Q", axis=axis, scale=alt.Scale(zero=True))
