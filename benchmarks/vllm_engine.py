@@ -106,6 +106,7 @@ def _page_settings(vllm: RealServer, max_tokens: int) -> dict[str, str]:
     return {
         "STEADY_CHAT_BACKENDS": "vllm",
         "STEADY_CHAT_VLLM_BASE_URL": vllm.url,
+        "STEADY_CHAT_VLLM_API_KEY": vllm.key,
         "STEADY_CHAT_TEMPERATURE": "0",
         "STEADY_CHAT_MAX_TOKENS": str(max_tokens),
         "STEADY_CHAT_LANGUAGE": "en",
@@ -132,9 +133,9 @@ def _clients(vllm: RealServer) -> Iterator[tuple[Any, Any]]:
     from llm.patient_backend import PatientBackend
     from llm.vllm_backend import VllmBackend
 
-    backend = PatientBackend(VllmBackend(vllm.url))
+    backend = PatientBackend(VllmBackend(vllm.url, api_key=vllm.key))
     try:
-        with OpenAI(base_url=vllm.url, api_key="none", max_retries=0) as client:
+        with OpenAI(base_url=vllm.url, api_key=vllm.key, max_retries=0) as client:
             yield client, backend
     finally:
         backend.close()

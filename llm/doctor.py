@@ -1,8 +1,9 @@
 """What is well with this installation and what isn't: checks, and one round of them at a time.
 
 Every check runs on a thread of its own and has a time limit of its own, so none can keep a page
-or an answer waiting, nor the others for ever. A server that doesn't answer takes one place at a
-time, and what asks no server goes first. What a check finds is a sentence of the catalogue.
+or an answer waiting, nor the others for ever. Each server has a place of its own: one that doesn't
+answer keeps nothing waiting but what is asked of itself. What a check finds is a sentence of the
+catalogue.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
 from typing import Literal, Protocol
 
 from llm.errors import LLMError, Reason, StoreError
@@ -22,11 +26,11 @@ from llm.types import CancelToken
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 4
-"""Checks that run at once; the answers of the same process want their time, too."""
+"""Checks of this machine that run at once; the answers of the same process want their time, too."""
 
-ONE_BY_ONE = frozenset({"doctor-group-server"})
+APART = frozenset({"doctor-group-server"})
 """Groups, by their sentence, of which each asks one and the same thing that may not answer: its
-checks run one after another, and after those of all other groups."""
+checks run one after another, beside those of all others. Waiting for a server costs no time here."""
 
 REST_S = 5.0
 """Who asks sooner than this after a round has ended is given that one: nobody hammers a server."""
@@ -152,28 +156,32 @@ class Doctor:
             if last is not None and (not last.over or last.over_for_s < REST_S):
                 return last
             self._last = begun = DoctorRun(checks(), self._clock)
-        todo = _Todo(begun.checks)
-        for _ in range(min(AT_ONCE, len(begun.checks))):
+        lines = _lines_of(begun.checks)
+        for line in (each for each, places in lines for _ in range(places)):
             try:
                 threading.Thread(
-                    target=self._work, args=(begun, todo), name="doctor", daemon=True
+                    target=self._work, args=(begun, line), name="doctor", daemon=True
                 ).start()
             except RuntimeError as error:  # the system gives no more threads
                 log_fault(logger, "A round of checks has too few threads", error)
-                for number in todo.left():
+                for number, _ in (left for each, _ in lines for left in _taken(each)):
                     begun.tell(number, _failed(error))
                 break
         return begun
 
-    def _work(self, run: DoctorRun, todo: _Todo) -> None:
-        while (taken := todo.take()) is not None:
-            number, check = taken
+    @property
+    def last(self) -> DoctorRun | None:
+        """The round under way, or that which ended last; None before the first."""
+        with self._lock:
+            return self._last
+
+    def _work(self, run: DoctorRun, line: _Line) -> None:
+        for number, check in _taken(line):
             began_s = self._clock()
             try:
                 finding = self._looked(check)
             except Exception as error:  # noqa: BLE001 - the other checks go on
                 finding = _failed(error)
-            todo.done(check)
             run.tell(number, replace(finding, seconds=self._clock() - began_s))
 
     def _looked(self, check: Check) -> Finding:
@@ -209,43 +217,28 @@ class Doctor:
             return Finding("bad", Reason("doctor-too-long", {"seconds": round(check.limit_s)}))
 
 
-class _Todo:
-    """The checks of a round that nobody has begun with.
-
-    Thread-safety: every method may be called from any thread.
-    """
-
-    def __init__(self, checks: Sequence[Check]) -> None:
-        self._lock = threading.Lock()
-        self._busy: set[str] = set()
-        numbered = list(enumerate(checks))
-        self._left = [each for each in numbered if not _one_by_one(each[1])]
-        self._left += [each for each in numbered if _one_by_one(each[1])]
-
-    def take(self) -> tuple[int, Check] | None:
-        """The next one and its number; None where there is none, or each waits for one that runs:
-        whoever runs that takes them afterwards."""
-        with self._lock:
-            for each in self._left:
-                if str(each[1].group) not in self._busy:
-                    self._left.remove(each)
-                    if _one_by_one(each[1]):
-                        self._busy.add(str(each[1].group))
-                    return each
-        return None
-
-    def done(self, check: Check) -> None:
-        """Note that a check which was taken has ended, or isn't waited for any more."""
-        with self._lock:
-            self._busy.discard(str(check.group))
-
-    def left(self) -> list[int]:
-        with self._lock:
-            return [number for number, _ in self._left]
+_Line = SimpleQueue[tuple[int, Check]]
+"""Checks that nobody has begun with, and their numbers."""
 
 
-def _one_by_one(check: Check) -> bool:
-    return check.group.message_id in ONE_BY_ONE
+def _lines_of(checks: Sequence[Check]) -> list[tuple[_Line, int]]:
+    """Checks in their lines, and how many of each may run at once."""
+    lines: dict[str, _Line] = defaultdict(SimpleQueue)
+    for number, check in enumerate(checks):
+        lines[_place_of(check)].put((number, check))
+    return [(line, 1 if place else min(AT_ONCE, line.qsize())) for place, line in lines.items()]
+
+
+def _place_of(check: Check) -> str:
+    """The line in which a check waits; the empty one is that of this machine."""
+    return str(check.group) if check.group.message_id in APART else ""
+
+
+def _taken(line: _Line) -> Iterator[tuple[int, Check]]:
+    """What is left of a line, each for whoever asks first."""
+    with suppress(Empty):
+        while True:
+            yield line.get_nowait()
 
 
 def _failed(error: Exception) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from llm.doctor import Finding
@@ -51,18 +52,26 @@ def is_loopback(address: str) -> bool:
 
 @dataclass(frozen=True)
 class LineCheck:
-    """How many stand in line for a backend."""
+    """How many stand in line for a backend.
+
+    Args:
+        why_not: why it can't answer now; None where it can. May take as long as asking a server.
+    """
 
     group: Reason
     registry: JobRegistry
     backend: Backend
+    why_not: Callable[[], Reason | None]
 
     name = "doctor-check-line"
-    limit_s = 5.0
+    limit_s = 20.0
 
     def run(self, cancel: CancelToken) -> Finding:
         waiting, slots = self.registry.waiting(self.backend), self.backend.slots
         told = {"waiting": waiting, "slots": slots}
         if waiting > slots:  # who comes now waits for two answers at least
             return Finding("warn", Reason("doctor-line-long", told))
+        # An empty line in front of what doesn't answer is nothing to be glad of.
+        if (why := self.why_not()) is not None:
+            return Finding("skipped", why)
         return Finding("ok", Reason("doctor-line-ok", told))

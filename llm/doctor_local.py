@@ -126,6 +126,11 @@ def _not_loaded(backend: LocalBackend) -> Finding:
     return Finding("skipped", Reason("doctor-loading" if status.preparing else "doctor-not-loaded"))
 
 
+def why_not(backend: LocalBackend) -> Reason | None:
+    """Why no model answers now; None where one does."""
+    return None if backend.status().ready else _not_loaded(backend).reason
+
+
 @dataclass(frozen=True)
 class StateCheck:
     """Whether the model is in memory and answers, and if it can't, why."""
@@ -235,10 +240,10 @@ class DeviceCheck(_LoadedCheck):
 
         told = numerics_of(loaded, options)
         devices = _texts(told["devices"])
-        values = {
+        values: dict[str, Value | Reason] = {
             "device": ", ".join(devices),
             "dtype": ", ".join(each.removeprefix("torch.") for each in _texts(told["dtypes"])),
-            "quantization": "4/8-bit (CPU)" if told["packed"] else str(told["quantization"]),
+            "quantization": _quantization(loaded.model, options, packed=bool(told["packed"])),
         }
         if len({device.partition(" ")[0] for device in devices}) > 1:
             return Finding("warn", Reason("doctor-device-split", values))
@@ -329,6 +334,18 @@ def _listed(models: LocalModelList, backend: LocalBackend) -> ListedModel | None
     if not models.wait(_LIST_S):
         return None
     return next((each for each in models.models() if each.options == backend.chosen), None)
+
+
+def _quantization(model: Any, options: LocalOptions, *, packed: bool) -> Value | Reason:
+    """How the weights are packed in fact, whatever was left to be found."""
+    if packed:
+        return "4/8-bit (CPU)"
+    if options.quantization in ("4bit", "8bit"):
+        return options.quantization
+    method = getattr(getattr(model.config, "quantization_config", None), "quant_method", None)
+    if method is None:
+        return Reason("doctor-quantization-none")
+    return str(getattr(method, "value", method))
 
 
 def _texts(told: object) -> list[str]:

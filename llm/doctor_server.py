@@ -67,6 +67,10 @@ class ServerLook:
             raise self._looked.with_traceback(None)
         return self._looked
 
+    def why_not(self) -> Reason | None:
+        """Why there is nothing more to ask; None where there is."""
+        return Reason("doctor-server-unasked") if _said(self) is None else None
+
     def _ask(self) -> Looked:
         key = self.server.api_key.get_secret_value() if self.server.api_key else ""
         client = VllmClient(self.server.base_url, key, self._connect_timeout_s)

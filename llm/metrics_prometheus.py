@@ -23,10 +23,14 @@ OTHER = "other"
 SEEN_S = 30.0
 """For so long the worst of an answer's tabs is looked for; then it is counted, once."""
 MOST_SEEN = 2_000
-"""Answers whose tabs are remembered."""
+"""Answers whose tabs are remembered, and whose models are."""
 
 _TTFT_S = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _TPOT_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1)
+_ITL_HELP = (
+    "An answer's {which} gap between two pieces as they arrived (its {share}); "
+    "a server's piece may hold several tokens."
+)
 _FREEZE_HELP = (
     "Longest stretch in which the page's main thread stood still while an answer streamed, "
     "in the worst of its tabs."
@@ -53,6 +57,8 @@ class PrometheusFigures:
         self._clock = clock
         # By the turn's id, oldest first: when it was first seen, and the worst until it is counted.
         self._seen: dict[str, tuple[float, ScreenFigures | None]] = {}
+        # Whose answers they were, by the same ids; what is too old is counted under `other`.
+        self._named: dict[str, tuple[str, str]] = {}
         self._gauges = gauges
         self._lock = threading.Lock()
         self._models: set[tuple[str, str]] = set()
@@ -67,19 +73,26 @@ class PrometheusFigures:
         self._tpot = histogram(
             "tpot_seconds", "Time per output token after the first.", _TPOT_S, *model
         )
-        self._freeze = histogram("freeze_seconds", _FREEZE_HELP, _SCREEN_S)
+        self._itl = {
+            share: histogram(
+                f"itl_{share}_seconds", _ITL_HELP.format(which=which, share=share), _TPOT_S, *model
+            )
+            for share, which in (("p50", "usual"), ("p95", "long"))
+        }
+        self._freeze = histogram("freeze_seconds", _FREEZE_HELP, _SCREEN_S, *model)
         self._inp = histogram(
             "inp_seconds",
             "Slowest interaction to next paint while an answer streamed, in the worst of its tabs.",
             _SCREEN_S,
+            *model,
         )
 
         def counter(name: str, what: str, *labels: str) -> Counter:
             return Counter(f"steady_chat_{name}", what, labels, registry=self._registry)
 
         self._answers = counter("answers_total", "Answers that ended.", *model, "finish")
-        self._errors = counter("errors_total", "Answers that ended with an error.", "kind")
-        self._hits = counter("cache_hits_total", "Answers given from the cache.", "kind")
+        self._errors = counter("errors_total", "Answers that ended with an error.", *model, "kind")
+        self._hits = counter("cache_hits_total", "Answers given from the cache.", *model, "kind")
         self._queue = Gauge(
             "steady_chat_queue_depth", "Questions in line.", registry=self._registry
         )
@@ -90,16 +103,23 @@ class PrometheusFigures:
     def answered(self, figures: AnswerFigures) -> None:
         """An answer is over."""
         model = self._bounded(figures.backend, figures.model)
+        with self._lock:
+            self._named[figures.turn_id] = model
+            if len(self._named) > MOST_SEEN:
+                del self._named[next(iter(self._named))]
         self._answers.labels(*model, figures.finish).inc()
         if figures.error:
-            self._errors.labels(figures.error).inc()
+            self._errors.labels(*model, figures.error).inc()
         if figures.cached:  # its times are the cache's, not the model's
-            self._hits.labels(figures.cached).inc()
+            self._hits.labels(*model, figures.cached).inc()
             return
         if figures.ttft_s is not None:
             self._ttft.labels(*model).observe(figures.ttft_s)
         if figures.tpot_ms is not None:
             self._tpot.labels(*model).observe(figures.tpot_ms / 1000)
+        for share, gap_ms in (("p50", figures.itl_p50_ms), ("p95", figures.itl_p95_ms)):
+            if gap_ms is not None:
+                self._itl[share].labels(*model).observe(gap_ms / 1000)
 
     def seen(self, turn_id: str, screen: ScreenFigures) -> None:
         """How an answer looked in a tab; told once an answer, `SEEN_S` after the first tab's word."""
@@ -109,7 +129,8 @@ class PrometheusFigures:
             if worst is not None:
                 self._seen[turn_id] = since_s, worst.worst(screen)
             if len(self._seen) > MOST_SEEN:
-                self._observe(self._seen.pop(next(iter(self._seen)))[1])
+                oldest = next(iter(self._seen))
+                self._observe(oldest, self._seen.pop(oldest)[1])
 
     def _count_seen(self) -> None:
         """Called with the lock held."""
@@ -117,16 +138,18 @@ class PrometheusFigures:
         due = [(each, *told) for each, told in self._seen.items() if told[0] <= until_s]
         for turn_id, since_s, worst in due:
             if worst is not None:
-                self._observe(worst)
+                self._observe(turn_id, worst)
                 self._seen[turn_id] = since_s, None
 
-    def _observe(self, screen: ScreenFigures | None) -> None:
+    def _observe(self, turn_id: str, screen: ScreenFigures | None) -> None:
+        """Called with the lock held."""
         if screen is None:
             return
+        model = self._named.get(turn_id, (OTHER, OTHER))
         if screen.longest_freeze_ms is not None:
-            self._freeze.observe(screen.longest_freeze_ms / 1000)
+            self._freeze.labels(*model).observe(screen.longest_freeze_ms / 1000)
         if screen.inp_ms is not None:
-            self._inp.observe(screen.inp_ms / 1000)
+            self._inp.labels(*model).observe(screen.inp_ms / 1000)
 
     def text(self) -> bytes:
         """All of it in Prometheus' text format, of the content type `CONTENT_TYPE`."""

@@ -3,7 +3,8 @@
 All percentiles are by nearest rank (`llm.arrivals.nearest_rank`). Counts are of all answers;
 percentiles of about 5,000 of them where there are more, which the report says.
 An answer from the cache counts for the screen's figures, and not for TTFT, TPOT and ITL: those
-would be the cache's.
+would be the cache's. One that was stopped, or failed, counts with what is known of it: without
+those that people gave up on, a slow model would look quick.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _MOST_BUCKETS = 72
 _LEAST_BUCKETS = 12
 _MODEL_TIMES = ("ttft_s", "tpot_ms", "itl_p50_ms", "itl_p95_ms")
 _SCREEN_TIMES = ("longest_freeze_ms", "inp_ms")
-_SAMPLED = ("ended_s", "backend", "model", "cached", *_MODEL_TIMES, *_SCREEN_TIMES)
+_SAMPLED = ("ended_s", "backend", "model", "server", "cached", *_MODEL_TIMES, *_SCREEN_TIMES)
 _HOUR_S = 3600.0
 _EXPORTED_AT_ONCE = 2_000
 _GOLDEN = 2_654_435_769  # 2**32 by the golden ratio
@@ -70,10 +71,11 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class ModelFigures:
-    """What one model of one backend did."""
+    """What one model of one backend did, on one server where there are several."""
 
     backend: str
     model: str
+    server: str
     answers: int
     stopped: int
     failed: int
@@ -106,16 +108,14 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFigures:
-    """Of the samples, about one a minute and process; those of several processes are mixed.
+    """Of the samples, about one a minute and process: each is one process's, none is added up.
 
     Args:
         queue_p95: questions in line.
-        memory_bytes: the latest sample's, of whichever process.
     """
 
     queue_p95: float
     queue_most: int
-    memory_bytes: int
     memory_most_bytes: int
 
 
@@ -182,7 +182,9 @@ class _Choice:
         # What a clock that was wrong dated years away would make years of empty time.
         told = [
             _answers.finish != "",
-            _answers.ended_s.between(self.now_s - 2 * KEPT_S, self.now_s + AHEAD_S),
+            # Of a sum, which no index has: nearly all are within, and the index by ends would be
+            # taken for it instead of the one in whose order answers are counted.
+            (_answers.ended_s + 0.0).between(self.now_s - 2 * KEPT_S, self.now_s + AHEAD_S),
         ]
         if self.since_s is not None:
             told.append(_answers.ended_s >= self.since_s)
@@ -214,7 +216,7 @@ def report(
     """
     choice = _choice(period, backend, model, now_s)
     with database.reading() as connection:
-        groups = _groups(connection, choice)
+        groups = list(connection.execute(_counted(choice)))
         chosen = [group for group in groups if choice.has(group[0], group[1])]
         count = sum(group[-1] for group in chosen)
         every = max(1, math.ceil(count / MOST_SAMPLED))
@@ -225,8 +227,8 @@ def report(
     return MetricsReport(
         count,
         *_outcomes(chosen),
-        exact=sum(each[-1] for each in chosen if each[4] == "exact"),
-        similar=sum(each[-1] for each in chosen if each[4] == "similar"),
+        exact=sum(each[-1] for each in chosen if each.cached == "exact"),
+        similar=sum(each[-1] for each in chosen if each.cached == "similar"),
         errors=_errors(chosen),
         times=_times(sample),
         models=_models(chosen, sample),
@@ -247,18 +249,18 @@ def _choice(period: Period, backend: str, model: str, now_s: float | None) -> _C
 # -- reading --
 
 
-def _groups(connection: Connection, choice: _Choice) -> list[Any]:
-    """Backend, model, finish, error, cached and how many; of all models."""
+def _counted(choice: _Choice) -> Select[Any]:
+    """Backend, model, server, finish, error, cached and how many; of all models."""
     kinds = (
         _answers.backend,
         _answers.model,
+        _answers.server,
         _answers.finish,
         _answers.error,
         _answers.cached,
     )
     where = replace(choice, backend="", model="").conditions()
-    counted = select(*kinds, func.count()).where(*where).group_by(*kinds)
-    return list(connection.execute(counted))
+    return select(*kinds, func.count()).where(*where).group_by(*kinds)
 
 
 def _sample(connection: Connection, choice: _Choice, every: int) -> list[Any]:
@@ -313,10 +315,7 @@ def _process(connection: Connection, since_s: float | None) -> ProcessFigures | 
     above = count - math.ceil(0.95 * count)
     ranked = select(p.queue_depth).where(*where).order_by(p.queue_depth.desc())
     queue_p95 = connection.execute(ranked.offset(above).limit(1)).scalar_one()
-    latest = select(p.memory_bytes).where(*where).order_by(p.at_s.desc()).limit(1)
-    return ProcessFigures(
-        queue_p95, queue_most, connection.execute(latest).scalar_one(), memory_most
-    )
+    return ProcessFigures(queue_p95, queue_most, memory_most)
 
 
 # -- adding up --
@@ -325,15 +324,15 @@ def _process(connection: Connection, since_s: float | None) -> ProcessFigures | 
 def _outcomes(groups: Iterable[Any]) -> tuple[int, int]:
     by_finish: Counter[str] = Counter()
     for group in groups:
-        by_finish[group[2]] += group[-1]
+        by_finish[group.finish] += group[-1]
     return by_finish["abort"], by_finish["error"]
 
 
 def _errors(groups: Iterable[Any]) -> dict[str, int]:
     told: Counter[str] = Counter()
     for group in groups:
-        if group[3]:
-            told[group[3]] += group[-1]
+        if group.error:
+            told[group.error] += group[-1]
     return dict(told.most_common())
 
 
@@ -354,18 +353,18 @@ def _percentiles(rows: Iterable[Any], name: str, shares: Sequence[float]) -> Per
 
 
 def _models(groups: Sequence[Any], sample: Sequence[Any]) -> tuple[ModelFigures, ...]:
-    rows: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    rows: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
     for row in _given_by_models(sample):
-        rows[row[1], row[2]].append(row)
-    counted: dict[tuple[str, str], list[Any]] = defaultdict(list)
+        rows[row.backend, row.model, row.server].append(row)
+    counted: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
     for group in groups:
-        counted[group[0], group[1]].append(group)
+        counted[group.backend, group.model, group.server].append(group)
     told = [
         ModelFigures(
             *names,
             sum(each[-1] for each in own),
             *_outcomes(own),
-            sum(each[-1] for each in own if each[4]),
+            sum(each[-1] for each in own if each.cached),
             *(_percentiles(rows[names], name, SPEED_SHARES) for name in ("ttft_s", "tpot_ms")),
         )
         for names, own in counted.items()

@@ -1,4 +1,7 @@
-"""The doctor: one press, and each part of this installation says in a sentence how it is."""
+"""The doctor: one press, and each part of this installation says in a sentence how it is.
+
+All see the process's last round, whoever pressed, until there is another.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,12 @@ from ui.note import Refused, copy, draw_note, put_note
 from ui.owner import owner
 from ui.time_zone import time_zone
 
-_RUN = "doctor_run"
-
 
 def draw(settings: Settings, backend: Backend, backend_status: StatusPlace) -> None:
     """Draw the page."""
     st.title(say("page-doctor"))
     st.caption(say("doctor-explain"))
-    run: DoctorRun | None = st.session_state.get(_RUN)
+    run = resources.doctor().last
     with st.container(horizontal=True, key="doctor_buttons"):
         st.button(
             say("doctor-start" if run is None else "doctor-again"),
@@ -49,7 +50,7 @@ def draw(settings: Settings, backend: Backend, backend_status: StatusPlace) -> N
             icon=":material/content_copy:",
             disabled=run is None or not run.over,
             on_click=callback(_copy),
-            args=(settings,),
+            args=(settings, run),
         )
     draw_note(st.empty(), _here(), undo_stands=True)
     place = st.empty()
@@ -63,17 +64,16 @@ def draw(settings: Settings, backend: Backend, backend_status: StatusPlace) -> N
 def _start() -> None:
     put_note(_here(), None)
     try:
-        st.session_state[_RUN] = resources.doctor().run(make_checks)
+        resources.doctor().run(make_checks)
     except SettingsError as error:
         put_note(_here(), Refused(error))
 
 
-def _copy(settings: Settings) -> None:
-    run: DoctorRun | None = st.session_state.get(_RUN)
-    if run is not None:
-        title = f"{say('app-title')} · {say('page-doctor')}"
-        report = report_of(run, words(), Mask.of(settings), own_findings())
-        copy(_here(), to_markdown(report, title, _began(run)))
+def _copy(settings: Settings, run: DoctorRun) -> None:
+    """Of the round that is shown; another may have begun meanwhile."""
+    title = f"{say('app-title')} · {say('page-doctor')}"
+    report = report_of(run, words(), Mask.of(settings), own_findings())
+    copy(_here(), to_markdown(report, title, _began(run)))
 
 
 def _here() -> ConversationKey:
@@ -104,7 +104,8 @@ def _follow(run: DoctorRun, place: DeltaGenerator, mask: Mask, backend_status: S
 
 def _page_of(report: Report, began: datetime) -> str:
     """The report as one element: it grows in place, and its order may change."""
-    at = say("doctor-at", time=f"{began:%H:%M:%S}")
+    today = began.date() == datetime.now(began.tzinfo).date()
+    at = say("doctor-at", time=f"{began:%H:%M:%S}" if today else f"{began:%Y-%m-%d %H:%M:%S}")
     parts = [
         f'<p class="steady-doctor-overall is-{report.level}" role="status">'
         f"{html.escape(report.overall)}<small>{html.escape(at)}</small></p>"

@@ -18,6 +18,7 @@ from llm.metrics_report import (
     MetricsReport,
     Percentiles,
     Period,
+    ProcessFigures,
     csv_file,
     report,
 )
@@ -70,6 +71,8 @@ def draw(backend: Backend, backend_status: StatusPlace) -> None:
                 # Names are those of the whole period: with any, only the choice has left all out.
                 why = "filtered" if told.names else period
                 st.info(say(f"metrics-empty-{why}"), icon=":material/monitoring:")
+        with st.container():
+            _draw_process(told.process)
     if not backend.status().settled:
         watch(backend, backend_status, st.empty())
 
@@ -133,17 +136,6 @@ def _draw_report(told: MetricsReport, period: Period, kind: str, model: str) -> 
     if told.errors:
         st.subheader(say("metrics-errors-title"))
         _draw_errors(told.errors)
-    if told.process is not None:
-        st.subheader(say("metrics-process-title"))
-        st.caption(
-            say(
-                "metrics-process",
-                queue=told.process.queue_p95,
-                most=told.process.queue_most,
-                memory=told.process.memory_bytes / 2**20,
-                highest=told.process.memory_most_bytes / 2**20,
-            )
-        )
     # Made when it is asked for, outside of the script's runs.
     st.download_button(
         say("metrics-export"),
@@ -193,8 +185,24 @@ def _draw_courses(told: MetricsReport) -> None:
         draw_lines(say("metrics-course-freeze"), buckets, width_s, freeze)
 
 
+def _draw_process(told: ProcessFigures | None) -> None:
+    """This process now, and each by itself in the period: the former can be told apart."""
+    in_line, memory_bytes = resources.gauges()
+    st.subheader(say("metrics-process-title"))
+    said = [say("metrics-process-now", queue=in_line, memory=memory_bytes / 2**20)]
+    if told is not None:
+        highest = told.memory_most_bytes / 2**20
+        queue, most = told.queue_p95, told.queue_most
+        said.append(say("metrics-process-each", queue=queue, most=most, highest=highest))
+    said.append(say("metrics-process-several"))
+    st.caption(" ".join(said))
+
+
 def _draw_models(told: MetricsReport) -> None:
-    heads = ("model", "answers", "ttft-p50", "ttft-p95", "tpot-p50", "speed", "failed")
+    heads = ["model", "answers", "ttft-p50", "ttft-p95", "tpot-p50", "speed", "stopped", "failed"]
+    with_servers = any(each.server for each in told.models)
+    if with_servers:
+        heads.insert(1, "server")
     rows = []
     for each in told.models:
         p50_s, p95_s, _ = each.ttft_s.values
@@ -202,11 +210,13 @@ def _draw_models(told: MetricsReport) -> None:
         rows.append(
             [
                 " · ".join(part for part in (each.model, _backend_name(each.backend)) if part),
+                *([each.server or _UNKNOWN] if with_servers else []),
                 say("metrics-count", count=each.answers),
                 _seconds(p50_s),
                 _seconds(p95_s),
                 _ms(each.tpot_ms.values[0]),
                 _UNKNOWN if speed is None else say("metrics-speed", speed=speed),
+                say("metrics-count", count=each.stopped),
                 say("metrics-count", count=each.failed),
             ]
         )

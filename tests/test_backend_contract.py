@@ -214,7 +214,7 @@ class RealVllmCase(RealCase):
         self.backend = self.another()
 
     def another(self) -> Backend:
-        return VllmBackend(self.server.url)
+        return VllmBackend(self.server.url, api_key=self.server.key)
 
     def failing(self) -> GenerationRequest:
         return ask("far too long " * 2000)

@@ -27,8 +27,9 @@ from llm.doctor_local import (
     memory_finding,
     round_trip,
     usable_cores,
+    why_not,
 )
-from llm.errors import ModelNotFoundError
+from llm.errors import ModelNotFoundError, Reason
 from llm.local_backend import LocalBackend
 from llm.local_loader import LoadedModel
 from llm.model_fit import Fit
@@ -166,6 +167,41 @@ def test_a_tokenizer_that_loses_characters_is_told(shared: LocalBackend) -> None
     assert told(finding) == ("warn", "doctor-tokenizer-lossy")
 
 
+def test_a_tokenizer_without_a_rust_part_is_told(shared: LocalBackend) -> None:
+    class Slow(type(make_tiny_tokenizer())):  # type: ignore[misc]
+        is_fast = False
+
+    loaded(shared)
+    with shared.in_use() as model:
+        assert isinstance(model, LoadedModel)
+        slow = Slow(tokenizer_object=make_tiny_tokenizer()._tokenizer)
+        finding = TokenizerCheck(shared).look(replace(model, tokenizer=slow), shared.chosen)
+    assert told(finding) == ("warn", "doctor-tokenizer-slow")
+
+
+def test_what_computes_is_told_and_why_it_is_no_flash_attention(shared: LocalBackend) -> None:
+    loaded(shared)
+    with shared.in_use() as model:
+        assert isinstance(model, LoadedModel)
+        device = DeviceCheck(shared).look(model, shared.chosen).reason.values
+        noted = replace(model, notes=(Reason("doctor-clock-untold"),))
+        attention = AttentionCheck(shared).look(noted, shared.chosen)
+    assert device["dtype"] == str(model.model.dtype).removeprefix("torch.")
+    # Of what settings leave open, what it came to.
+    assert shared.chosen.quantization == "auto"
+    assert device["quantization"] == Reason("doctor-quantization-none")
+    assert told(attention) == ("warn", "doctor-attention-note")
+    assert attention.reason.values["attention"] == model.model.config._attn_implementation
+
+
+def test_a_warm_up_that_took_long_is_told(
+    shared: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded(shared)
+    monkeypatch.setattr("llm.doctor_local.SLOW_WARM_UP_S", -1.0)
+    assert told(found_by(StateCheck(shared))) == ("warn", "doctor-state-slow")
+
+
 def test_a_template_that_refuses_a_system_prompt_is_told(shared: LocalBackend) -> None:
     loaded(shared)
     template = (
@@ -208,15 +244,25 @@ def test_memory_against_need(free: int, tokens: int, expected: tuple[str, str]) 
 
 def test_the_line_in_front_of_a_model() -> None:
     backend, registry = DrivenBackend(slots=1), JobRegistry()
-    check = LineCheck(GROUP, registry, backend)
+    check = LineCheck(GROUP, registry, backend, lambda: None)
+    mute = LineCheck(GROUP, registry, backend, lambda: Reason("doctor-loading"))
     assert told(found_by(check)) == ("ok", "doctor-line-ok")
+    assert told(found_by(mute)) == ("skipped", "doctor-loading")
     for number in range(3):
         request = GenerationRequest((Message("user", "Hi"),))
         registry.submit(number, "p", backend, request, save=lambda snapshot: None)
-    finding = found_by(check)
+    findings = [found_by(each) for each in (check, mute)]
     registry.close()
-    assert told(finding) == ("warn", "doctor-line-long")
-    assert finding.reason.values == {"waiting": 2, "slots": 1}
+    for finding in findings:
+        assert told(finding) == ("warn", "doctor-line-long")
+        assert finding.reason.values == {"waiting": 2, "slots": 1}
+
+
+def test_a_line_before_a_model_that_is_not_loaded_is_not_called_well(
+    make_backend: MakeBackend, tiny_folder: Path, shared: LocalBackend
+) -> None:
+    assert why_not(make_backend(tiny_folder)) == Reason("doctor-not-loaded")
+    assert why_not(loaded(shared)) is None
 
 
 def test_another_model_may_be_chosen_while_a_round_runs(

@@ -65,6 +65,12 @@ def page() -> AppTest:
     return app.run()
 
 
+def last_round() -> DoctorRun:
+    run = resources.doctor().last
+    assert run is not None
+    return run
+
+
 def shown(app: AppTest) -> str:
     """All that the page holds, sidebar included."""
     parts = [*app.get("html"), *app.markdown, *app.caption, *app.warning, *app.error, *app.code]
@@ -89,7 +95,7 @@ def test_a_press_tells_of_every_part_and_no_secret() -> None:
     ):
         assert words.say(said) in text, said
     assert "gpu-1" in text
-    run: DoctorRun = app.session_state["doctor_run"]
+    run = last_round()
     assert run.over
     found = {each.reason.message_id for each in run.findings if each is not None}
     assert {"error-server-unreachable", "doctor-redis-failed", "doctor-folder-ok"} <= found
@@ -109,7 +115,7 @@ def test_what_is_told_is_no_more_than_the_setup_page_shows() -> None:
     """No host, no user, no path of a store: that page masks their addresses whole."""
     app = page()
     app.button(key="doctor_start").click().run()
-    run: DoctorRun = app.session_state["doctor_run"]
+    run = last_round()
     values = {
         str(value)
         for each in run.findings
@@ -126,9 +132,10 @@ def test_what_is_told_is_no_more_than_the_setup_page_shows() -> None:
 
 def test_a_second_person_is_given_the_first_ones_round() -> None:
     first, second = page(), page()
-    first.button(key="doctor_start").click().run()
-    second.button(key="doctor_start").click().run()
-    runs = [app.session_state["doctor_run"] for app in (first, second)]
+    runs = []
+    for app in (first, second):
+        app.button(key="doctor_start").click().run()
+        runs.append(last_round())
     # Unless the first one's page took longer to draw than a round rests.
     assert runs[0] is runs[1] or runs[0].over_for_s > runs[1].over_for_s
 
@@ -151,7 +158,6 @@ def test_who_gets_in_is_told_to_each_page_by_how_it_was_reached(
         through_proxy.button(key="doctor_start").click().run()
         through_proxy.button(key="doctor_copy").click().run()
     here.run()
-    assert here.session_state["doctor_run"] is through_proxy.session_state["doctor_run"]
     for app, said, unsaid in (
         (here, "doctor-access-here", "doctor-access-proxy"),
         (through_proxy, "doctor-access-proxy", "doctor-access-here"),
@@ -160,6 +166,21 @@ def test_who_gets_in_is_told_to_each_page_by_how_it_was_reached(
         assert told(unsaid) not in shown(app)
     _, note = through_proxy.session_state["note"]
     assert told("doctor-access-proxy") in note.text
+
+
+def test_the_last_round_is_there_for_who_comes_later_with_its_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After a reload, too, which is a new session."""
+    page().button(key="doctor_start").click().run()
+    run = last_round()
+    later = page()
+    assert catalogue("en").say("doctor-database-gone") in shown(later)
+    assert later.button(key="doctor_start").label == "Check again"
+    assert not later.button(key="doctor_copy").disabled
+    assert last_round() is run, "looking is no press"
+    monkeypatch.setattr(run, "began_at_s", 1_764_493_200.0)
+    assert "checked at 2025-11-30 " in shown(page())
 
 
 # -- how the app is run --

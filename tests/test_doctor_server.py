@@ -9,11 +9,13 @@ import time
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from pydantic import SecretStr
 
 from llm.doctor import AT_ONCE, Check, Doctor, Finding
+from llm.doctor_access import LineCheck
 from llm.doctor_server import (
     CLOCK_S,
     ClockCheck,
@@ -25,10 +27,12 @@ from llm.doctor_server import (
 from llm.doctor_stores import DiskCheck, FolderCheck
 from llm.doctor_stream import HELD_S, PieceTimes, StreamCheck, flow_of
 from llm.errors import Reason
+from llm.registry import JobRegistry
 from llm.settings import Server
 from llm.types import CancelToken
 from llm.vllm_backend import VllmBackend
-from tests.deploy_tools import Proxy, free_port
+from tests.deploy_tools import free_port
+from tests.packing_proxy import packing_proxy
 from tests.protocol_server import MODEL, Exchange, ProtocolServer, refusing, saying
 from tests.stalling_proxy import StallingProxy
 
@@ -88,6 +92,7 @@ def test_one_that_is_gone_is_asked_once_for_all_checks(server: ProtocolServer) -
         ReachCheck(GROUP, look),
         ModelCheck(GROUP, look, 512),
         ClockCheck(GROUP, look),
+        LineCheck(GROUP, JobRegistry(), backend, look.why_not),
         StreamCheck(GROUP, look, backend),
     ]
     run = Doctor().run(lambda: checks)
@@ -163,6 +168,20 @@ def test_a_server_that_never_answers_keeps_none_that_does_waiting(
         ("ok", "doctor-model-there"),
         ("skipped", "doctor-clock-untold"),
     ]
+
+
+@pytest.mark.usefixtures("patient")
+def test_however_many_servers_never_answer_one_that_does_is_told_of_at_once(
+    server: ProtocolServer, dead: str
+) -> None:
+    silent = [each for n in range(3 * AT_ONCE) for each in checks_of(f"dead-{n}", look_at(dead))]
+    run = Doctor().run(lambda: [*silent, *checks_of("well", look_at(server.url))])
+    assert run.wait(len(silent) + 1, LONG_S), "the server that answers is waited for"
+    assert run.findings[: len(silent)] == (None,) * len(silent)
+    reach, model, _ = run.findings[len(silent) :]
+    assert reach is not None
+    assert model is not None
+    assert (told(reach)[0], told(model)[0]) == ("ok", "ok")
 
 
 @pytest.mark.usefixtures("patient")
@@ -271,31 +290,10 @@ def test_what_took_long_before_its_first_token_may_come_quickly_then() -> None:
     assert flow_of(evenly(30, 0.005, first_s=8.0), 8.0).verdict == "quick"
 
 
-# By itself nginx passes small pieces on with buffering, too; once it packs them it no longer does.
-NGINX = """
-worker_processes 1; pid {folder}/nginx.pid; error_log stderr;
-events {{ worker_connections 64; }}
-http {{
-  access_log off;
-  gzip on; gzip_types text/event-stream; gzip_min_length 0; gzip_proxied any;
-  client_body_temp_path {folder}/body; proxy_temp_path {folder}/temp;
-  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-  server {{
-    listen 127.0.0.1:{port};
-    location = /proxy-health {{ return 204; }}
-    location / {{
-      proxy_pass http://127.0.0.1:{behind}; proxy_http_version 1.1;
-      proxy_set_header Connection ""; proxy_buffering {buffering};
-    }}
-  }}
-}}
-"""
-
-
 @pytest.fixture
 def slow(server: ProtocolServer) -> ProtocolServer:
     """It writes thirty words in some two seconds."""
-    server.when("Count", saying([f"word{n} " for n in range(30)], gap_s=GAP_S))
+    server.when("lighthouse", saying([f"word{n} " for n in range(30)], gap_s=GAP_S))
     return server
 
 
@@ -313,16 +311,13 @@ def stream_through(url: str) -> Finding:
     [("on", ("warn", "doctor-stream-held")), ("off", ("ok", "doctor-stream-flows"))],
 )
 def test_a_proxy_that_holds_the_stream_back_is_told_by_real_nginx(
-    slow: ProtocolServer, tmp_path: Path, buffering: str, expected: tuple[str, str]
+    slow: ProtocolServer,
+    tmp_path: Path,
+    buffering: Literal["on", "off"],
+    expected: tuple[str, str],
 ) -> None:
-    port = free_port()
-    text = NGINX.format(folder=tmp_path, port=port, behind=slow.port, buffering=buffering)
-    proxy = Proxy(tmp_path, text, f"http://127.0.0.1:{port}")
-    proxy.start()
-    try:
-        finding = stream_through(f"{proxy.address}/v1")
-    finally:
-        proxy.stop(kill=True)
+    with packing_proxy(tmp_path, slow.port, buffering=buffering) as address:
+        finding = stream_through(f"{address}/v1")
     assert told(finding) == expected, finding
     # One token, thirty, and thirty once more before anything is said against a proxy.
     asked = [exchange.body["max_tokens"] for exchange in slow.exchanges]
@@ -341,7 +336,7 @@ def test_a_gateway_that_sends_the_whole_as_one_piece_holds_it_back(server: Proto
         await asyncio.sleep(tokens * GAP_S)
         await saying(["word " * tokens])(exchange)
 
-    server.when("Count", whole)
+    server.when("lighthouse", whole)
     assert told(stream_through(server.url)) == ("warn", "doctor-stream-held")
 
 
@@ -358,7 +353,7 @@ def test_a_wait_in_line_that_happens_once_is_not_held_against_a_proxy(
         else:
             await saying([f"word{n} " for n in range(30)], gap_s=GAP_S)(exchange)
 
-    server.when("Count", handler)
+    server.when("lighthouse", handler)
     assert told(stream_through(server.url))[0] == "ok"
     assert asked == [1, 30, 30]
 
@@ -370,7 +365,7 @@ def test_a_stream_that_never_comes_is_given_up_and_the_server_freed(
         await exchange.head()
         await exchange.hold()
 
-    server.when("Count", never)
+    server.when("lighthouse", never)
     backend, cancel = VllmBackend(server.url), CancelToken()
     check = StreamCheck(GROUP, look_at(server.url), backend)
     looking = threading.Thread(target=check.run, args=(cancel,))

@@ -122,6 +122,7 @@ VENDORS: dict[str, set[str]] = {
         "llm/migrations/env.py",
         "llm/migrations/versions/v0001_conversations.py",
         "llm/migrations/versions/v0002_figures.py",
+        "llm/migrations/versions/v0003_figures_by_server.py",
     },
     "rjieba": {"llm/chinese_words.py"},
     "psycopg": {"llm/postgres_connection.py"},

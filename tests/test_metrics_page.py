@@ -142,10 +142,50 @@ def test_a_quick_reply_is_said_to_be_good() -> None:
     assert any("INP p75 is 80 ms: good (up to 200 ms)." in e.value for e in page().caption)
 
 
-def test_that_samples_of_several_processes_are_mixed_is_said() -> None:
-    resources.metrics().sample(0, 2**30)
+def test_this_process_now_and_each_by_itself_in_the_period_are_told_apart() -> None:
+    resources.metrics().sample(2, 123_456 * 2**20)
+    keep()
+    for kept in ((), (answer(1),)):  # with an answer in the period and without
+        keep(*kept)
+        (told,) = (each.value for each in page().caption if "drew this page, now" in each.value)
+        assert "now: 0 in line, " in told
+        assert "once a minute: 2 in line (p95), 2 at most; 123,456 MB at most." in told
+        assert "aren’t added up" in told
+
+
+def test_all_plots_have_one_time_axis() -> None:
+    keep(*(answer(n, 3000 * n) for n in range(1, 9)), screen=ScreenFigures(1500.0, 80.0))
+    app = page()
+    charts = app.get("vega_lite_chart") or app.get("arrow_vega_lite_chart")
+    specs = [json.loads(each.proto.spec) for each in charts]
+    assert len(specs) == 3
+    for part in ("scale", "axis"):
+        assert len({json.dumps(each["encoding"]["x"][part]) for each in specs}) == 1, part
+    extents = {
+        (a["minExtent"], a["maxExtent"], a["labelLimit"])
+        for a in (s["encoding"]["y"]["axis"] for s in specs)
+    }
+    assert len(extents) == 1, "labels of different widths move one plot beside the other"
+
+
+def test_a_model_on_several_servers_is_a_row_for_each() -> None:
+    keep(
+        answer(1, server="gpu-1"),
+        answer(2, server="gpu-2", finish="abort"),
+        answer(3, server="gpu-2", finish="error", error="StalledError"),
+        answer(4, backend="local"),
+    )
+    told = tables(page())
+    assert "<th>Server</th>" in told
+    cells = "<td>250 ms</td><td>250 ms</td><td>20 ms</td><td>50</td>"
+    assert f"<td>m · vLLM</td><td>gpu-1</td><td>1</td>{cells}<td>0</td><td>0</td>" in told
+    assert f"<td>m · vLLM</td><td>gpu-2</td><td>2</td>{cells}<td>1</td><td>1</td>" in told
+    assert f"<td>m · Local</td><td>–</td><td>1</td>{cells}<td>0</td><td>0</td>" in told
+
+
+def test_without_servers_there_is_no_column_for_them() -> None:
     keep(answer(1))
-    assert any("samples of several are mixed" in each.value for each in page().caption)
+    assert "<th>Server</th>" not in tables(page())
 
 
 def test_a_models_name_is_no_markup() -> None:

@@ -24,6 +24,9 @@ def labels(**told: str) -> frozenset[tuple[str, str]]:
     return frozenset(told.items())
 
 
+UNKNOWN = labels(backend=OTHER, model=OTHER)
+
+
 def answer(**given: object) -> AnswerFigures:
     told: dict[str, object] = {"turn_id": "t", "ended_s": 1.0, "backend": "vllm", "model": "m"}
     return AnswerFigures(**{**told, **given})  # type: ignore[arg-type]
@@ -32,7 +35,9 @@ def answer(**given: object) -> AnswerFigures:
 def test_answers_are_counted_and_timed_in_seconds() -> None:
     now_s = 0.0
     figures = PrometheusFigures(lambda: (3, 2**30), clock=lambda: now_s)
-    figures.answered(answer(ttft_s=0.3, tpot_ms=25.0))
+    figures.answered(
+        answer(turn_id="one", ttft_s=0.3, tpot_ms=25.0, itl_p50_ms=20.0, itl_p95_ms=90.0)
+    )
     figures.answered(answer(finish="error", error="ServerBusyError"))
     figures.answered(answer(cached="exact", ttft_s=0.001, tpot_ms=0.1))
     figures.seen("one", ScreenFigures(longest_freeze_ms=120.0, inp_ms=80.0))
@@ -47,10 +52,13 @@ def test_answers_are_counted_and_timed_in_seconds() -> None:
     assert told["tpot_seconds_sum", labels(**model)] == 0.025
     assert told["answers_total", labels(**model, finish="stop")] == 2
     assert told["answers_total", labels(**model, finish="error")] == 1
-    assert told["errors_total", labels(kind="ServerBusyError")] == 1
-    assert told["cache_hits_total", labels(kind="exact")] == 1
-    assert told["freeze_seconds_sum", labels()] == 0.42
-    assert told["inp_seconds_count", labels()] == 1
+    assert told["itl_p50_seconds_sum", labels(**model)] == 0.02
+    assert told["itl_p95_seconds_sum", labels(**model)] == 0.09
+    assert told["errors_total", labels(**model, kind="ServerBusyError")] == 1
+    assert told["cache_hits_total", labels(**model, kind="exact")] == 1
+    assert told["freeze_seconds_sum", labels(**model)] == 0.12
+    assert told["inp_seconds_count", labels(**model)] == 1
+    assert told["freeze_seconds_sum", UNKNOWN] == 0.3, "of an answer that nobody has told of"
     assert told["queue_depth", labels()] == 3
     assert told["memory_bytes", labels()] == 2**30
 
@@ -60,13 +68,13 @@ def test_an_answer_in_several_tabs_is_told_once_by_its_worst() -> None:
     figures = PrometheusFigures(lambda: (0, 0), clock=lambda: now_s)
     for freeze_ms, inp_ms in ((200.0, None), (700.0, 40.0), (90.0, 250.0)):
         figures.seen("one", ScreenFigures(longest_freeze_ms=freeze_ms, inp_ms=inp_ms))
-        assert samples(figures)["freeze_seconds_count", labels()] == 0, "others may come"
+        assert ("freeze_seconds_count", UNKNOWN) not in samples(figures), "others may come"
     now_s = SEEN_S
     for _ in range(2):
         told = samples(figures)
-        assert told["freeze_seconds_count", labels()] == told["inp_seconds_count", labels()] == 1
-        assert told["freeze_seconds_sum", labels()] == 0.7
-        assert told["inp_seconds_sum", labels()] == 0.25
+        assert told["freeze_seconds_count", UNKNOWN] == told["inp_seconds_count", UNKNOWN] == 1
+        assert told["freeze_seconds_sum", UNKNOWN] == 0.7
+        assert told["inp_seconds_sum", UNKNOWN] == 0.25
         figures.seen("one", ScreenFigures(longest_freeze_ms=900.0))  # too late to count
         now_s += 2 * SEEN_S
 
@@ -74,9 +82,12 @@ def test_an_answer_in_several_tabs_is_told_once_by_its_worst() -> None:
 def test_of_very_many_answers_each_is_told_and_few_are_remembered() -> None:
     figures = PrometheusFigures(lambda: (0, 0), clock=lambda: 0.0)
     for number in range(MOST_SEEN + 50):
+        figures.answered(answer(turn_id=f"turn {number}"))
         figures.seen(f"turn {number}", ScreenFigures(longest_freeze_ms=100.0))
-    assert samples(figures)["freeze_seconds_count", labels()] == 50
-    assert len(figures._seen) == MOST_SEEN
+    told = samples(figures)
+    (counted,) = (value for (name, _), value in told.items() if name == "freeze_seconds_count")
+    assert counted == 50
+    assert len(figures._seen) == len(figures._named) == MOST_SEEN
 
 
 def test_gauges_are_asked_at_each_scrape() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from llm.doctor import Check, Finding
@@ -60,7 +62,7 @@ def _local() -> list[Check]:
         of.AttentionCheck(backend),
         of.MemoryCheck(backend, models),
         of.ThreadsCheck(backend),
-        LineCheck(of.GROUP, resources.registry(), backend),
+        LineCheck(of.GROUP, resources.registry(), backend, partial(of.why_not, backend)),
     ]
 
 
@@ -77,7 +79,9 @@ def _servers() -> list[Check]:
             ReachCheck(group, look, unset),
             ModelCheck(group, look, told.max_tokens),
             ClockCheck(group, look),
-            LineCheck(group, resources.registry(), resources.vllm_backend(server.name)),
+            LineCheck(
+                group, resources.registry(), resources.vllm_backend(server.name), look.why_not
+            ),
             # Last: they run one after another, and this one takes its time.
             StreamCheck(group, look, resources.server_alone(server.name)),
         ]

@@ -153,7 +153,8 @@ def cache() -> AnswerCache:
     return made
 
 
-def _gauges() -> tuple[int, int]:
+def gauges() -> tuple[int, int]:
+    """Questions in line, and the memory in bytes, of this process now."""
     from llm.process_memory import memory_bytes
 
     return registry().in_line(), memory_bytes()
@@ -166,7 +167,7 @@ def exporter() -> PrometheusFigures | None:
         return None
     from llm.metrics_prometheus import PrometheusFigures
 
-    return PrometheusFigures(_gauges)
+    return PrometheusFigures(gauges)
 
 
 @st.cache_resource(show_spinner=False)
@@ -174,7 +175,7 @@ def metrics() -> MetricsLog:
     """Keeps the figures of answers; the chat closes it."""
     from llm.metrics_log import MetricsLog
 
-    return MetricsLog(database(), gauges=_gauges, exporter=exporter())
+    return MetricsLog(database(), gauges=gauges, exporter=exporter())
 
 
 @st.cache_resource(show_spinner=False)

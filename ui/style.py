@@ -66,6 +66,8 @@ _CSS = """
 .steady-figures { overflow-x: auto; }
 .steady-figures :is(th, td) { text-align: end; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .steady-figures :is(th, td):first-child { text-align: start; white-space: normal; min-width: 7rem; }
+/* As high as the choices beside it. */
+.st-key-metrics_period button { min-height: 2.5rem; }
 .st-key-metrics_figures [data-testid="stMetricValue"] { font-size: 1.5rem; }
 .steady-deleted { overflow-wrap: anywhere; }
 .steady-deleted small { display: block; opacity: 0.65; }

@@ -843,7 +843,7 @@ metrics-ttft = TTFT: time to first token
 metrics-tpot = TPOT: time per token after it
 metrics-itl-p50 = ITL, usual: an answer’s p50
 metrics-itl-p95 = ITL, long: an answer’s p95
-metrics-method = Percentiles by nearest rank: p95 is the value that 95 of 100 answers keep to. ITL is the gap between two pieces as they arrive; a server’s piece may hold several tokens.
+metrics-method = Percentiles by nearest rank: p95 is the value that 95 of 100 answers keep to. ITL is the gap between two pieces as they arrive; a server’s piece may hold several tokens. Answers that were stopped or failed count with what came of them: without those that people gave up on, a slow model would look quick.
 metrics-sampled = There are many answers: percentiles are of one answer in { NUMBER($every) }, counts of all.
 metrics-screen-title = On the screen
 metrics-screen-none = No browser has told anything of these answers yet.
@@ -886,7 +886,6 @@ metrics-error-queue = Too many were waiting
 metrics-error-shutdown = The app was stopped
 metrics-error-other = Something else
 metrics-process-title = The app itself
-metrics-process = Questions in line: { NUMBER($queue) } (p95), { NUMBER($most) } at most. Memory: { NUMBER($memory, maximumFractionDigits: 0) } MB when last looked at, { NUMBER($highest, maximumFractionDigits: 0) } MB at most. Each process of the app looks at itself once a minute; the samples of several are mixed here.
 metrics-export = Figures as CSV
 metrics-export-help = One answer a line: figures, the names of models and servers, and the hour (UTC) in which it ended; no text.
 
@@ -997,3 +996,11 @@ api-reason-too-many = it may have at most { $limit } entries
 api-reason-no-question = it must have a message of the user’s with some text
 api-reason-last-message = the last message must be the user’s, or the assistant’s to be gone on with
 api-reason-texts = it must be text, or a list of texts
+
+## Doctor and metrics: what is in force, each process by itself
+doctor-quantization-none = none
+metrics-head-server = Server
+metrics-head-stopped = Stopped
+metrics-process-now = The process that drew this page, now: { NUMBER($queue) } in line, { NUMBER($memory, maximumFractionDigits: 0) } MB of memory.
+metrics-process-each = In this period, of any one process at a time, as each looks at itself once a minute: { NUMBER($queue) } in line (p95), { NUMBER($most) } at most; { NUMBER($highest, maximumFractionDigits: 0) } MB at most.
+metrics-process-several = Where several processes share the database, all other figures on this page are of their answers together; line and memory aren’t added up.

@@ -755,7 +755,7 @@ metrics-ttft = TTFT：首个词元的时间
 metrics-tpot = TPOT：之后每个词元的时间
 metrics-itl-p50 = ITL 通常值：单个回答的 p50
 metrics-itl-p95 = ITL 较长值：单个回答的 p95
-metrics-method = 百分位数取最近秩：p95 是 100 个回答中有 95 个不超过的值。ITL 是两段内容到达之间的间隔；服务器发来的一段可能含有几个词元。
+metrics-method = 百分位数取最近秩：p95 是 100 个回答中有 95 个不超过的值。ITL 是两段内容到达之间的间隔；服务器发来的一段可能含有几个词元。被停止或失败的回答，已到达的部分也计入：若不计入人们放弃等待的回答，慢的模型会显得很快。
 metrics-sampled = 回答很多：百分位数取自每 { NUMBER($every) } 个回答中的一个，数量则是全部。
 metrics-screen-title = 屏幕上的表现
 metrics-screen-none = 还没有浏览器报告过这些回答的情况。
@@ -798,7 +798,6 @@ metrics-error-queue = 排队的人太多
 metrics-error-shutdown = 应用被停止
 metrics-error-other = 其他
 metrics-process-title = 应用本身
-metrics-process = 排队的问题：{ NUMBER($queue) }（p95），最多 { NUMBER($most) }。内存：最近一次为 { NUMBER($memory, maximumFractionDigits: 0) } MB，最多 { NUMBER($highest, maximumFractionDigits: 0) } MB。应用的每个进程每分钟查看自身一次；有多个进程时，这里混合了它们的样本。
 metrics-export = 导出 CSV
 metrics-export-help = 每行一个回答：只有数字、模型和服务器的名称，以及结束时所在的小时（UTC），没有文字。
 
@@ -908,3 +907,11 @@ api-reason-too-many = 最多 { $limit } 项
 api-reason-no-question = 其中必须有一条带文字的用户消息
 api-reason-last-message = 最后一条消息必须来自用户，或来自需要续写的助手
 api-reason-texts = 必须是文字，或由文字组成的列表
+
+## Doctor and metrics: what is in force, each process by itself
+doctor-quantization-none = 无
+metrics-head-server = 服务器
+metrics-head-stopped = 被停止
+metrics-process-now = 绘制本页面的进程，此刻：{ NUMBER($queue) } 个问题在排队，内存 { NUMBER($memory, maximumFractionDigits: 0) } MB。
+metrics-process-each = 这个时段内，任一时刻的单个进程（每个进程每分钟查看自身一次）：{ NUMBER($queue) } 个问题在排队（p95），最多 { NUMBER($most) } 个；内存最多 { NUMBER($highest, maximumFractionDigits: 0) } MB。
+metrics-process-several = 多个进程共用数据库时，本页面的其他数字是它们全部回答的合计；排队和内存则不相加。

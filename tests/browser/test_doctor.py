@@ -25,7 +25,7 @@ SCRIPTS = {"default": {"text": LONG, "tokens_per_s": 60}}
 @pytest.fixture
 def server() -> Iterator[ProtocolServer]:
     with ProtocolServer() as running:
-        running.when("Count", saying([f"word{n} " for n in range(30)], gap_s=0.05))
+        running.when("lighthouse", saying([f"word{n} " for n in range(30)], gap_s=0.05))
         yield running
 
 
@@ -105,6 +105,9 @@ def test_a_press_says_what_is_wrong_and_what_is_well_and_can_be_copied(
     assert "## What is kept" in copied
     assert WRONG_KEY not in copied + page.content()
     page.screenshot(path=artifacts / "doctor.png", full_page=True)
+    page.reload()
+    expect(overall(page)).to_contain_text("checked at")
+    expect(row_of(page, "Database", "ok")).to_contain_text("takes, gives and deletes a row")
     # What was put right is well at the next press.
     server.key = WRONG_KEY
     # A round rests for some seconds: until then a press is given the last one.
@@ -122,7 +125,7 @@ def test_while_a_check_hangs_others_are_answered_and_the_page_can_be_left(
         await exchange.head()
         await exchange.hold()
 
-    server.when("Count", never)
+    server.when("lighthouse", never)
     page, chat = opened(chromium, app), ChatPage.open(chromium, app)
     press(page)
     row = row_of(page, "Stream")

@@ -11,9 +11,9 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, ViewportSize, expect
 
-from tests.browser.chat_page import ChatPage
+from tests.browser.chat_page import LIMIT_MS, ChatPage
 from tests.browser.conftest import ROOT, StartServer
 
 pytestmark = pytest.mark.browser
@@ -21,6 +21,17 @@ pytestmark = pytest.mark.browser
 QUESTION = "What is in my diary?"
 SCRIPTS = {"default": {"text": f"{'word ' * 40}", "tokens_per_s": 100}}
 TOKEN = "a-token-for-the-test"
+SAME_HOURS = """() => {
+    const plots = [...document.querySelectorAll('[data-testid=stVegaLiteChart] svg')];
+    const hours = plots.map((plot) => JSON.stringify([...plot.querySelectorAll('text')]
+        .filter((each) => /^\\d\\d:\\d\\d$/.test(each.textContent))
+        .map((each) => [each.textContent, Math.round(each.getBoundingClientRect().x)])));
+    return hours.length >= 2 && new Set(hours).size === 1 && hours[0].length > 40;
+}"""
+PHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 "
+    "(KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
+)
 WIDE = "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
 
 
@@ -78,6 +89,8 @@ def test_an_answer_is_given_and_its_figures_are_there(
     expect(ttft).to_contain_text(re.compile(r"\d+ ms|\d+(\.\d+)? s"))
     plots = main.locator("canvas, svg.marks, [data-testid=stVegaLiteChart]")
     expect(plots.first).to_be_visible()
+    # All hours stand below one another.
+    chat.page.wait_for_function(SAME_HOURS)
     assert "diary" not in main.inner_text()
     chat.page.screenshot(path=artifacts / "metrics.png", full_page=True)
     with chat.page.expect_download() as told:
@@ -129,6 +142,23 @@ def test_in_chinese_on_a_narrow_screen_and_in_the_dark(
         chat.page.screenshot(path=artifacts / f"metrics-narrow-zh-{scheme}.png", full_page=True)
     assert chat.failures == []
     chat.close()
+
+
+def test_on_a_phone_the_sidebar_closes_when_a_page_is_chosen_in_it(
+    chromium: Browser, app: str
+) -> None:
+    """Streamlit does that where the browser says that it is a phone's, not by the width."""
+    viewport: ViewportSize = {"width": 390, "height": 844}
+    page = chromium.new_context(viewport=viewport, user_agent=PHONE).new_page()
+    page.set_default_timeout(LIMIT_MS)
+    page.goto(app)
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Metrics").click()
+    main = page.get_by_test_id("stMain")
+    expect(main.get_by_role("heading", name="Metrics", exact=True)).to_be_visible()
+    expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
+    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
+    page.context.close()
 
 
 def test_it_isnt_there_unless_it_is_switched_on(

@@ -40,6 +40,7 @@ def app_of(streamlit_server: StartServer, vllm: RealServer, max_tokens: int) -> 
         env={
             "STEADY_CHAT_BACKENDS": "vllm",
             "STEADY_CHAT_VLLM_BASE_URL": vllm.url,
+            "STEADY_CHAT_VLLM_API_KEY": vllm.key,
             "STEADY_CHAT_TEMPERATURE": "0",
             "STEADY_CHAT_MAX_TOKENS": str(max_tokens),
         },
@@ -208,8 +209,8 @@ def send_together(people: list[ChatPage], questions: list[str]) -> None:
 def said_alone(vllm: RealServer, question: str, *, max_tokens: int) -> str:
     """What vLLM says with nobody else there, without the app."""
     told = post(
-        f"{vllm.url}/chat/completions",
-        model=vllm.model,
+        vllm,
+        "/v1/chat/completions",
         messages=[{"role": "user", "content": question}],
         temperature=0,
         max_tokens=max_tokens,
@@ -221,12 +222,14 @@ def tokens_of(vllm: RealServer, question: str, answer: str) -> int:
     """How many tokens vLLM counts in a conversation of these two."""
     told = (("user", question), ("assistant", answer))
     messages = [{"role": role, "content": text} for role, text in told]
-    return int(post(f"{vllm.address}/tokenize", model=vllm.model, messages=messages)["count"])
+    return int(post(vllm, "/tokenize", messages=messages)["count"])
 
 
-def post(url: str, **body: object) -> dict[str, Any]:
+def post(vllm: RealServer, path: str, **body: object) -> dict[str, Any]:
     request = urllib.request.Request(
-        url, json.dumps(body).encode(), {"Content-Type": "application/json"}
+        f"{vllm.address}{path}",
+        json.dumps({"model": vllm.model, **body}).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {vllm.key}"},
     )
     with urllib.request.urlopen(request, timeout=120) as reply:
         told: dict[str, Any] = json.load(reply)

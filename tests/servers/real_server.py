@@ -39,6 +39,7 @@ class RealServer:
         model: what it calls its model.
         log: where its output goes, each start after the last.
         environment: variables beside the inherited ones.
+        key: what it wants to be asked with; empty for none.
         counts_requests: whether it tells how many it works on, as vLLM does on /metrics.
     """
 
@@ -47,6 +48,7 @@ class RealServer:
     log: Path
     environment: dict[str, str] = field(default_factory=dict)
     counts_requests: bool = False
+    key: str = ""
     port: int = field(default_factory=lambda: _free_port())
     _process: subprocess.Popen[bytes] | None = None
 
@@ -136,9 +138,10 @@ def vllm_server(folder: Path) -> RealServer:
     command += ["--max-num-batched-tokens", "128", "--enforce-eager"]
     command += ["--host", "127.0.0.1", "--port"]
     environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
-    return RealServer(
-        command, EMBEDDED_NAME, folder / "vllm.log", environment, counts_requests=True
-    )
+    key = "the-key-of-the-tests"
+    environment["VLLM_API_KEY"] = key
+    log = folder / "vllm.log"
+    return RealServer(command, EMBEDDED_NAME, log, environment, counts_requests=True, key=key)
 
 
 def transformers_server(folder: Path) -> RealServer:
