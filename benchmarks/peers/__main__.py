@@ -1,6 +1,6 @@
 """This app beside Gradio's ChatInterface, Chainlit and Open WebUI, over the same stream.
 
-    python -m benchmarks.peers                           # about 8 minutes, once they are installed
+    python -m benchmarks.peers                           # about 9 minutes, once they are installed
     python -m benchmarks.peers --only app,gradio --tokens 1500 --rate 100
     python -m benchmarks.peers --pictures FOLDER         # a picture of each in mid-stream, as well
 
@@ -56,7 +56,7 @@ PEERS: dict[str, Peer] = {
     "open-webui-unbatched": OPEN_WEBUI_UNBATCHED,
 }
 INSTALLED = ("gradio", "chainlit", "open-webui")
-STREAMS = [(12_000, 400.0), (800, 40.0)]
+STREAMS = [(12_000, 400.0), (600, 40.0)]
 """One that is a strain, and one at a pace at which everybody is at ease."""
 
 

@@ -1,4 +1,4 @@
-"""Open WebUI: as its documentation has it for one person with a fast model on a small machine.
+"""Open WebUI: as its documentation has it where it should cost little.
 
 It loads no model of its own and asks the scripted server for nothing but the answer.
 
@@ -15,7 +15,7 @@ from benchmarks.peers.peer import Peer, serve_peer
 from benchmarks.server import Server
 
 BATCH_PIECES = 7
-"""“Batch Streaming Tokens” of that page: 7, where 5 to 10 are recommended. It comes with 1."""
+"""“Batch Streaming Tokens” of that page, for many people at once. It comes with 1."""
 
 _FEWER_TASKS = ("TITLE", "TAGS", "FOLLOW_UP", "AUTOCOMPLETE")
 
