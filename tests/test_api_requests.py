@@ -273,6 +273,8 @@ def keyless() -> Iterator[ApiServer]:
         ({}, None),
         ({"Host": "localhost:80"}, None),
         ({"Host": "[::1]:80"}, None),
+        ({"Host": "[::ffff:127.0.0.1]:80"}, None),
+        ({"Host": "[::ffff:8.8.8.8]:80"}, "host_not_allowed"),
         ({"Host": "evil.example"}, "host_not_allowed"),
         ({"Host": "127.0.0.1.evil.example"}, "host_not_allowed"),
         ({"Host": "localhost@evil.example"}, "host_not_allowed"),

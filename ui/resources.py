@@ -199,7 +199,9 @@ def chat() -> Chat:
 @st.cache_resource(show_spinner=False)
 def engine() -> Engine:
     """Has questions answered that are no conversation's: those of the API."""
-    return Engine(registry(), backends(), cache=cache(), metrics=metrics())
+    made = Engine(registry(), backends(), cache=cache(), metrics=metrics())
+    _to_close.insert(0, metrics().close)  # the chat does, too, where anybody has opened the page
+    return made
 
 
 @st.cache_resource(show_spinner=False)

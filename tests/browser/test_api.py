@@ -38,8 +38,26 @@ SCRIPTS = {
 }
 
 
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def page_address() -> Iterator[str]:
+    """The page, served as its comment says."""
+    handler = partial(_Quiet, directory=str(ROOT / "examples"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory, page_address: str) -> dict[str, str]:
     scripts = tmp_path_factory.mktemp("scripts") / "scripts.json"
     scripts.write_text(json.dumps(SCRIPTS), encoding="utf-8")
     return {
@@ -47,6 +65,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "STEADY_CHAT_SCRIPTS_FILE": str(scripts),
         "STEADY_CHAT_MAX_TOKENS": "2000",
         "STEADY_CHAT_API_KEY": KEY,
+        "STEADY_CHAT_API_ORIGINS": page_address,
         "STEADY_CHAT_EMBEDDING_MODEL": "",
     }
 
@@ -181,24 +200,6 @@ def test_the_app_stops_in_mid_stream(environment: dict[str, str], tmp_path: Path
 MARKUP = "<b id='bold'>bold</b> & <img src='x' onerror='document.title = \"owned\"'> 你好 🙂"
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def page_address() -> Iterator[str]:
-    """The page, served as its comment says."""
-    handler = partial(_Quiet, directory=str(ROOT / "examples"))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
 @pytest.fixture(scope="module")
 def stream_api(page_address: str) -> Iterator[ApiServer]:
     rules = [
@@ -242,6 +243,20 @@ def test_the_page_loses_its_connection_and_has_all_of_the_answer_once(
         page.screenshot(path=artifacts / "stream-page.png")
     finally:
         line.close()
+
+
+def test_nginx_is_started_anew_in_mid_answer_and_the_page_has_all_of_it_once(
+    page: Page, page_address: str, nginx: Proxy
+) -> None:
+    page.goto(f"{page_address}/stream_page.html?app={nginx.address}")
+    page.get_by_label("Key").fill(KEY)
+    page.get_by_label("Question").fill("a long one")
+    page.get_by_role("button", name="Ask").click()
+    expect(page.locator("#answer")).to_contain_text(WORDS[10])
+    nginx.stop(kill=True)
+    nginx.start()
+    expect(page.get_by_role("status")).to_have_text("Done (stop).")
+    assert page.locator("#answer").evaluate("e => e.textContent") == " ".join(WORDS)
 
 
 def test_what_looks_like_markup_is_text_on_the_page(
