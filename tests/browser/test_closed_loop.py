@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Route, WebSocket, expect
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 from llm.frame_credit import HIDDEN_S, SILENT_S, STAMP_S, UNPAINTED
 from tests.browser.chat_page import ChatPage
@@ -240,3 +242,9 @@ def test_details_and_the_timings_as_a_file(chromium: Browser, app: str, artifact
     chat.page.get_by_role("button", name="Hide", exact=True).click()
     expect(shown).to_be_hidden()
     chat.close()
+
+
+def test_what_goes_to_the_browser_is_packed(app: str) -> None:
+    address = app.replace("http://", "ws://") + "/_stcore/stream"
+    with connect(address, subprotocols=[Subprotocol("streamlit")]) as socket:
+        assert "permessage-deflate" in socket.response.headers["Sec-WebSocket-Extensions"]
