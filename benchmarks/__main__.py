@@ -2,13 +2,14 @@
 
     python -m benchmarks                  # about 90 minutes, on a machine that does nothing else
     python -m benchmarks --only stream    # or click, memory, history, store, cache, many, local,
-                                          # cpu, vllm, people, batching, loop; repeatable
+                                          # cpu, vllm, people, batching, loop, faces; repeatable
     python -m benchmarks --quick          # the same machinery on tiny inputs: do they run at all?
 
 The figures are explained where they are taken: stream.py, memory.py, history.py, store.py,
-many.py, answer_cache.py, local_engine.py, cpu.py, vllm_engine.py, people.py, batching.py; those of
-`loop` in closed_loop.py, frame_growth.py, tabs.py, slow_line.py, measuring.py. What needs a GPU is a
-command of its own, gpu.py; so is what the answer cache takes for the same question, cache/.
+many.py, answer_cache.py, local_engine.py, cpu.py, vllm_engine.py, people.py, batching.py, faces.py;
+those of `loop` in closed_loop.py, frame_growth.py, tabs.py, slow_line.py, measuring.py. What needs a
+GPU is a command of its own, gpu.py; so are other people's pages beside this one, peers/, and what
+the answer cache takes for the same question, cache/.
 The table goes to standard output, what was measured to benchmarks/results/<date>.json. After the
 table comes a small one for README, the app against the other pages, where they were compared.
 """
@@ -38,6 +39,7 @@ from benchmarks.browser_probe import chromium
 from benchmarks.chat_page import APP, SCRIPTS
 from benchmarks.closed_loop import by_chars, by_tokens, loop_section, measure_loop
 from benchmarks.cpu import cpu_section, measure_cpu
+from benchmarks.faces import faces_section, measure_faces
 from benchmarks.frame_growth import growth_section, measure_growth
 from benchmarks.history import measure_history
 from benchmarks.local_engine import local_section, measure_local
@@ -81,6 +83,7 @@ class Sizes:
     loop_rounds: int = 3
     tabs: tuple[tuple[int, ...], int, float] = ((5, 10, 20), 900, 30)
     measuring: tuple[int, int] = (6, 32)
+    faces: tuple[tuple[int, float], ...] = ((3_000, 100), (12_000, 400))
 
 
 QUICK = Sizes(
@@ -105,6 +108,7 @@ QUICK = Sizes(
     loop_rounds=1,
     tabs=((2,), 600, 150),
     measuring=(1, 12),
+    faces=((600, 300),),
 )
 
 Result = tuple[list[Section], list[Any]]
@@ -215,6 +219,11 @@ def run_loop(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
     return sections, [*raw, growth, *tabs, slow_line, *measuring]
 
 
+def run_faces(browser: Browser, sizes: Sizes, pages: list[str]) -> Result:
+    figures = [measure_faces(browser, tokens, rate) for tokens, rate in sizes.faces]
+    return [faces_section(f) for f in figures], [each for f in figures for each in f]
+
+
 RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "stream": run_stream,
     "click": run_click,
@@ -229,6 +238,7 @@ RUNS: dict[str, Callable[[Browser, Sizes, list[str]], Result]] = {
     "batching": run_batching,
     "vllm": run_vllm,
     "loop": run_loop,
+    "faces": run_faces,
 }
 
 
@@ -266,6 +276,7 @@ def main() -> int:
     sizes = QUICK if chosen.quick else Sizes()
     host = machine()
     sections: list[Section] = []
+    through_faces: list[Section] = []
     raw: dict[str, list[Any]] = {}
     took_s: dict[str, float] = {}
     with chromium() as browser:
@@ -275,7 +286,8 @@ def main() -> int:
             started_s = time.monotonic()
             try:
                 some, raw[name] = RUNS[name](browser, sizes, chosen.pages.split(","))
-                sections += some
+                # Its columns are its own.
+                (through_faces if name == "faces" else sections).extend(some)
             except Exception:  # noqa: BLE001 - what the others took minutes to measure is kept
                 traceback.print_exc()
             took_s[name] = round(time.monotonic() - started_s, 1)
@@ -283,6 +295,8 @@ def main() -> int:
     missed = [f"{s.title}: {r.figure}" for s in sections for r in s.rows if r.met is False]
     if sections:
         print(render(sections))
+    if through_faces:
+        print(f"\n{render(through_faces)}")
     if ratios := render_ratios(raw.get("stream", [])):
         print(f"\n{ratios}")
     chosen.results.mkdir(parents=True, exist_ok=True)

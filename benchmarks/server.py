@@ -62,17 +62,21 @@ class Server:
 
     def stream_times(self, question: str) -> StreamTimes | None:
         """When the first answer to `question` was given; None before its first piece."""
-        lines = self._stream_log.read_text("utf-8").splitlines()
-        notes = [json.loads(line) for line in lines]
-        notes = [note for note in notes if question in note["asked"]]
-        if not notes or notes[0]["event"] != "first":
-            return None
-        last = next((note for note in notes if note["event"] == "last"), None)
-        return StreamTimes(
-            first=notes[0]["at"],
-            last=last["at"] if last else None,
-            pieces=last["pieces"] if last else 1,
-        )
+        return stream_times(self._stream_log, question)
+
+
+def stream_times(log: Path, question: str) -> StreamTimes | None:
+    """What the notes in `log` (launch.py) say of the first answer to `question`, so far."""
+    notes = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    notes = [note for note in notes if question in note["asked"]]
+    if not notes or notes[0]["event"] != "first":
+        return None
+    last = next((note for note in notes if note["event"] == "last"), None)
+    return StreamTimes(
+        first=notes[0]["at"],
+        last=last["at"] if last else None,
+        pieces=last["pieces"] if last else 1,
+    )
 
 
 @contextmanager

@@ -12,11 +12,14 @@ import pytest
 from benchmarks.answers import BLOCK_MARK, missing_blocks
 from benchmarks.batching import BatchingFigures, batching_section
 from benchmarks.beside_bare import Run
+from benchmarks.browser_probe import chromium
+from benchmarks.faces import faces_section, measure_faces
 from benchmarks.interactions import UNTOLD_MS, filled, p75
 from benchmarks.local_engine import LocalFigures, local_section
 from benchmarks.long_answer import long_answer, long_end_mark
 from benchmarks.ratios import share
 from benchmarks.store import measure_store, store_section
+from benchmarks.table import render
 
 ROOT = Path(__file__).parents[1]
 LIMIT_S = 240
@@ -113,6 +116,24 @@ def test_the_quick_loop_benchmark_has_a_person_type_and_click(tmp_path: Path) ->
     assert slow_line["slow"]["first_text_s"] > 0.8, "the line is there and back"
     assert measuring["reports_per_s"] > 0
     assert min(measuring["browser_with"] + measuring["browser_without"]) > 0
+
+
+@pytest.mark.browser
+def test_the_faces_benchmark_has_the_answer_whole_through_each(tmp_path: Path) -> None:
+    with chromium() as browser:
+        faces = ("engine", "pipe", "terminal", "openai", "stream", "socketio")
+        figures = measure_faces(browser, 600, 300, faces)
+    assert [each.face for each in figures] == [*faces]
+    for each in figures:
+        assert each.complete, each
+        assert each.p50_ms is not None, each
+        assert each.p50_ms > 0, each
+        assert each.arrivals > 1, each
+    engine, *others = figures
+    assert engine.sent_bytes == 0
+    assert all(each.sent_bytes > 0 for each in others)
+    title = "through each face: 600 tokens at 300 tok/s"
+    assert title in render([faces_section(figures)])
 
 
 @pytest.mark.parametrize("chars", [6_000, 60_000])
