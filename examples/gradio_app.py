@@ -93,7 +93,7 @@ def said(history: list[dict[str, Any]]) -> list[Message]:
 
 
 if __name__ == "__main__":
-    inference = Inference.from_settings()
+    inference = Inference()
     try:
         page = chat_page(inference)
         page.launch(share=False, i18n=WORDS, run_history=False, ssr_mode=False, footer_links=[])

@@ -1,55 +1,55 @@
-"""What the examples share: the settings' backends, one fair line before each, asked by one call."""
+"""What the examples share: the engine as settings describe it, asked by one call."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from uuid import uuid4
 
+from llm.answer_status import before_text, in_line
 from llm.catalogue import Catalogue
-from llm.errors import EmptyQuestionError, QuestionTooLongError, Reason, SettingsError
+from llm.errors import SettingsError
 from llm.job import GenerationJob, Snapshot
-from llm.local_backend import LocalBackend
-from llm.patient_backend import PatientBackend
-from llm.registry import JobRegistry
-from llm.scripted_backend import ScriptedBackend
-from llm.served_values import keepable
-from llm.settings import Settings, load_settings
-from llm.types import Backend, GenerationRequest, Message, SamplingParams
-from llm.vllm_backend import VllmBackend
+from llm.named_backends import NamedBackends
+from llm.question import usable_question
+from llm.registry import JobRegistry, Place
+from llm.settings import load_settings
+from llm.types import GenerationRequest, Message
+from llm.usual_params import usual_params
 
 
 class Inference:
     """All that answers in this process. The first backend begins to get ready at once.
 
+    Where settings can't be used the process ends, and says why.
+
     Args:
-        max_question_chars: a longer question is refused, where settings don't say less.
+        most_chars: a longer question is refused, where settings don't say less.
+
+    Attributes:
+        backends: name to backend, in the settings' order.
+        usual: the name of the first.
 
     Thread-safety: every method may be called from any thread.
     """
 
-    def __init__(self, told: Settings, max_question_chars: int) -> None:
-        self._max_question_chars = min(told.max_question_chars, max_question_chars)
-        self._registry = JobRegistry(
-            max_waiting=told.max_waiting,
-            max_waiting_each=told.max_waiting_each,
-            idle_limit_s=told.idle_timeout_s + 5,
-        )
-        self.backends = _named_backends(told)
-        self._params = SamplingParams(
-            **{each.name: getattr(told, each.name) for each in fields(SamplingParams)}
-        ).at_most(told.max_answer_tokens)
-        self._before = (Message("system", told.system_prompt),) if told.system_prompt else ()
-        next(iter(self.backends.values())).prepare()
-
-    @classmethod
-    def from_settings(cls, max_question_chars: int = 100_000) -> Inference:
-        """As the environment and settings files say; ends the process where they can't be used."""
+    def __init__(self, most_chars: int = sys.maxsize) -> None:
         try:
-            return cls(load_settings(), max_question_chars)
+            self._told = told = load_settings()
+            self._named = NamedBackends(told, as_chosen=False)
+            by_id = self._named.by_id()
+            self.backends = {
+                name: by_id[name]()
+                for kind in told.backends
+                for name in by_id
+                if name.partition("/")[0] == kind
+            }
         except SettingsError as error:
             sys.exit(str(error))
+        self.usual = next(iter(self.backends))
+        self.backends[self.usual].prepare()
+        self._most_chars = min(told.max_question_chars, most_chars)
+        self._registry = JobRegistry.from_settings(told)
 
     def ask(
         self, backend: str, person: str, history: Sequence[Message], question: str
@@ -59,54 +59,32 @@ class Inference:
         Raises:
             LLMError: it isn't taken, and the sentence says why.
         """
-        if not question.strip():
-            raise EmptyQuestionError
-        if (chars := len(question)) > (limit := self._max_question_chars):
-            raise QuestionTooLongError(chars=chars, limit=limit, over=chars - limit)
-        messages = (*self._before, *history, Message("user", keepable(question)))
+        asked = Message("user", usable_question(question, self._most_chars))
+        system = self._told.system_prompt
+        before = [Message("system", system)] if system.strip() else []
+        params = usual_params(self._told, self._told.model if backend == "local" else "")
         return self._registry.submit(
             uuid4().hex,  # each question by itself: nobody is given another's answer
             person,
             self.backends[backend],
-            GenerationRequest(messages, self._params),
+            GenerationRequest(
+                (*before, *history, asked), params.at_most(self._told.max_answer_tokens)
+            ),
             save=lambda snapshot: None,  # the pages keep it, as long as they are open
         )
 
     def going_on(self, job: GenerationJob, now: Snapshot, words: Catalogue) -> str:
         """What there is to say while there is no text yet; empty when it can be seen."""
-        return "" if now.done or now.text.strip() else self._awaited(job, now).sentence(words)
-
-    def _awaited(self, job: GenerationJob, now: Snapshot) -> Reason:
-        if now.phase == "waiting":
-            place = self._registry.place_of(job)
-            return Reason("answer-waiting", {"place": place.number if place else 1})
+        if now.done or now.text.strip():
+            return ""
         if now.thinking:
-            return Reason("reasoning-thinking")
-        if now.notice is not None:
-            seconds = int(job.notice_s())
-            return Reason(now.notice.message_id, {**now.notice.values, "seconds": seconds})
-        status = job.backend.status()
-        if status.preparing and not status.meanwhile:
-            return Reason("answer-preparing", {"phase": Reason(f"phase-{status.phase}")})
-        return Reason("answer-reading", {"seconds": int(job.reading_s())})
+            return words.say("reasoning-thinking")
+        if now.phase == "waiting":
+            place = self._registry.place_of(job) or Place(1, 0.0)  # it has just been taken
+            return in_line(place, job.backend.status()).sentence(words)
+        return before_text(job, now).sentence(words)
 
     def close(self) -> None:
         """Stop every answer and free the backends."""
         self._registry.close()
-        for backend in self.backends.values():
-            backend.close()
-
-
-def _named_backends(told: Settings) -> dict[str, Backend]:
-    """The backends that settings offer, by name and in their order."""
-    made: dict[str, Backend] = {}
-    for kind in told.backends:
-        if kind == "local":
-            made[kind] = LocalBackend.from_settings(told)
-        elif kind == "scripted":
-            made[kind] = ScriptedBackend.from_settings(told)
-        else:
-            for server in told.all_servers():
-                asked = VllmBackend.from_settings(told, server.name)
-                made[f"vllm/{server.name}"] = PatientBackend(asked, wait_s=told.server_wait_s)
-    return made
+        self._named.close()

@@ -34,7 +34,7 @@ UNPAINTED = 4  # batches that may be on their way to a page; what comes meanwhil
 SILENT_S = 60.0  # a page that acknowledges nothing for so long is let go
 
 app = Flask(__name__, static_folder=None)
-inference = Inference.from_settings(max_question_chars=15_000)
+inference = Inference(most_chars=15_000)
 socketio = SocketIO(
     app,
     async_mode="threading",
@@ -55,9 +55,6 @@ class Client:
     job: GenerationJob | None = None
     credit: Semaphore = field(default_factory=lambda: Semaphore(UNPAINTED))
     lock: Lock = field(default_factory=Lock)
-
-    def painted(self, *said: object) -> None:
-        self.credit.release()
 
 
 clients: dict[str, Client] = {}
@@ -85,8 +82,7 @@ def ask(question: str = "", language: str = "en") -> None:
         try:
             if client.job is not None:
                 raise TooManyWaitingError(limit=1)
-            backend = next(iter(inference.backends))
-            client.job = inference.ask(backend, client.sid, client.history, str(question))
+            client.job = inference.ask(inference.usual, client.sid, client.history, str(question))
         except LLMError as error:
             socketio.emit("trouble", error.sentence(words), to=client.sid)
         else:
@@ -111,7 +107,8 @@ def send_answer(client: Client, job: GenerationJob, words: Catalogue) -> None:
             now = job.snapshot()  # what came while the page was busy goes along
             sent = sent if now.text.startswith(sent) else ""
             more = now.text[len(sent) :][:BATCH_CHARS]
-            emit("text", {"at": len(sent), "text": more}, callback=client.painted)
+            batch = {"at": len(sent), "text": more}
+            emit("text", batch, callback=lambda *said: client.credit.release())
             sent += more
         elif now.finish is not None:
             why = now.error or now.finish.why or Reason(f"finish-{now.finish.reason}")

@@ -39,18 +39,16 @@ from llm.conversations import ConversationStore
 from llm.engine import Engine
 from llm.errors import (
     ConversationGoneError,
-    EmptyQuestionError,
     InternalError,
     LLMError,
-    QuestionTooLongError,
     TooManyQueuedError,
 )
 from llm.fault_log import log_fault
 from llm.flight_recorder import FlightRecorder
 from llm.job import GenerationJob, Snapshot
+from llm.question import typed, usable_question
 from llm.registry import JobRegistry, Place
 from llm.screen import Screen
-from llm.served_values import whole_text
 from llm.stored_answer import StoredAnswer
 from llm.types import Backend, CacheUse, Finish, GenerationRequest, Message, SamplingParams
 
@@ -375,7 +373,7 @@ class Chat:
 
     def rename(self, key: ConversationKey, title: str) -> None:
         """Give it a title; nothing where that is blank."""
-        told = title_of(_keepable(title))
+        told = title_of(typed(title))
         if told:
             self._change(key, change_head(title=told, title_by="person"))
 
@@ -427,13 +425,7 @@ class Chat:
         person: str,
         model: str,
     ) -> Turn:
-        question = _keepable(question)
-        if not question.strip():
-            raise EmptyQuestionError
-        chars = len(question)
-        if chars > self._max_question_chars:
-            limit = self._max_question_chars
-            raise QuestionTooLongError(chars=chars, limit=limit, over=chars - limit)
+        question = usable_question(question, self._max_question_chars)
         return Turn(
             uuid.uuid4().hex,
             question,
@@ -617,11 +609,6 @@ class Chat:
         for key in in_line:
             with self._locked(key):
                 self._start_next(key)
-
-
-def _keepable(text: str) -> str:
-    """As any database can keep it: a paste may hold NUL or half a character."""
-    return whole_text(text.replace("\0", ""))
 
 
 def _queue(turn: Turn) -> Callable[[ConversationState], ConversationState]:

@@ -9,6 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from llm.cached_backend import CachedBackend
 from llm.errors import QueueFullError, ShuttingDownError, TooManyWaitingError
@@ -16,6 +17,9 @@ from llm.fault_log import log_fault
 from llm.job import AnswerSink, GenerationJob
 from llm.types import Backend, GenerationRequest
 from llm.wait_estimate import Asked, Countdown, RecentAnswers
+
+if TYPE_CHECKING:
+    from llm.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +96,16 @@ class JobRegistry:
         )
         self._closed = threading.Event()
         self._keeper: threading.Thread | None = None
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> JobRegistry:
+        """As long lines as settings allow."""
+        return cls(
+            max_waiting=settings.max_waiting,
+            max_waiting_each=settings.max_waiting_each,
+            # The backends have watchdogs of their own; this one is for one that is stuck itself.
+            idle_limit_s=settings.idle_timeout_s + 5,
+        )
 
     def submit(
         self,

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from llm.answer_status import before_text
 from llm.catalogue import Catalogue
-from llm.errors import EmptyQuestionError, QuestionTooLongError, Reason
+from llm.errors import Reason
 from llm.job import GenerationJob, Snapshot
+from llm.question import usable_question
 from llm.registry import JobRegistry
 from llm.terminal_keys import unseen_keys
 from llm.terminal_status import StatusLine
@@ -89,12 +90,8 @@ class Conversation:
             QuestionTooLongError: more characters than settings allow.
             OSError: it can't be shown any more. The answer was stopped.
         """
-        if not question.strip():
-            raise EmptyQuestionError
-        if (over := len(question) - self._max_question_chars) > 0:
-            limit = self._max_question_chars
-            raise QuestionTooLongError(chars=len(question), limit=limit, over=over)
-        asked = (*self._said, Message("user", question))
+        usable = usable_question(question, self._max_question_chars)
+        asked = (*self._said, Message("user", usable))
         request = GenerationRequest((*self._system, *asked), self._params, self._model)
         job = self._registry.submit(
             "terminal", "terminal", self._backend, request, save=lambda snapshot: None

@@ -19,6 +19,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
+from llm.answer_status import in_line
 from llm.catalogue import catalogue
 from llm.conversation_tree import ConversationKey
 from llm.job import GenerationJob
@@ -463,9 +464,9 @@ READY = BackendStatus("ready")
 )
 def test_those_in_line_are_told_what_the_model_waits_for(language: str, said: str) -> None:
     converting = BackendStatus("converting", "New")
-    assert live_answer.told(Place(2), converting).sentence(catalogue(language)) == said
+    assert in_line(Place(2), converting).sentence(catalogue(language)) == said
     meanwhile = replace(converting, meanwhile="Old")
-    assert live_answer.told(Place(2, 20), meanwhile) == live_answer.told(Place(2, 20), READY)
+    assert in_line(Place(2, 20), meanwhile) == in_line(Place(2, 20), READY)
 
 
 @pytest.mark.parametrize(
@@ -485,12 +486,12 @@ def test_those_in_line_are_told_what_the_model_waits_for(language: str, said: st
 def test_the_time_in_line_is_said_as_exactly_as_it_is_known(
     left_s: float | None, said: str
 ) -> None:
-    assert live_answer.told(Place(1, left_s), READY).sentence(catalogue("en")) == said
+    assert in_line(Place(1, left_s), READY).sentence(catalogue("en")) == said
 
 
 def test_places_in_line_have_their_ordinals() -> None:
     english = {
-        number: live_answer.told(Place(number), READY).sentence(catalogue("en"))
+        number: in_line(Place(number), READY).sentence(catalogue("en"))
         for number in (1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 101, 111)
     }
     told = [sentence.partition(" ")[0] for sentence in english.values()]
@@ -508,10 +509,7 @@ def test_places_in_line_have_their_ordinals() -> None:
         "101st",
         "111th",
     ]
-    chinese = [
-        live_answer.told(Place(number, 20), READY).sentence(catalogue("zh"))
-        for number in (1, 2, 21)
-    ]
+    chinese = [in_line(Place(number, 20), READY).sentence(catalogue("zh")) for number in (1, 2, 21)]
     assert chinese == [
         "下一个就轮到您，大约还需 20 秒……",
         "排在第 2 位，大约还需 20 秒……",

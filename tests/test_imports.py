@@ -278,7 +278,7 @@ def test_concrete_backends_are_named_in_one_place() -> None:
     concrete = {"llm.local_backend", "llm.vllm_backend", "llm.scripted_backend"}
     users = {
         path.relative_to(ROOT).as_posix()
-        for path in product_files()
+        for path in [*product_files(), *(ROOT / "examples").glob("*.py")]
         if concrete & set(imports(path, running=True))
     }
     assert users == {"llm/named_backends.py"}

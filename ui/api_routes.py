@@ -15,6 +15,7 @@ from api.routes import api_routes
 from api.service import Limits, Service
 from llm.embedding import MINILM, SERVER
 from llm.errors import SettingsError
+from llm.named_backends import server_id
 from llm.settings import Settings
 from ui import resources
 
@@ -74,7 +75,7 @@ def _offered() -> tuple[OfferedModel, ...]:
         elif kind == "vllm":
             for server in resources.servers():
                 server.status()  # looks anew where the list is old
-                own = resources.server_id(server.server)
+                own = server_id(server.server)
                 listed = [
                     OfferedModel(own, model.name, model.name, model.context_tokens)
                     for model in server.models()

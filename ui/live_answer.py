@@ -6,15 +6,13 @@ the run is interrupted. Being interrupted costs nothing: the next run attaches a
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from llm.answer_status import before_text
-from llm.errors import Reason
+from llm.answer_status import before_text, in_line
 from llm.job import GenerationJob, Snapshot
 from llm.pacing import FramePacer
 from llm.plain_markdown import plain
@@ -22,7 +20,6 @@ from llm.registry import Place
 from llm.replayed_answer import ReplayedAnswer
 from llm.screen import Screen
 from llm.stored_answer import StoredAnswer
-from llm.types import BackendStatus
 from ui.answer_view import AnswerView
 from ui.language import say, say_reason, words
 from ui.paint_probe import show_stamp
@@ -49,13 +46,6 @@ CHAT_FRAME_S = 0.05
 LINE_LOOK_S = 0.25
 """How often somebody in line looks for their place: with a hundred in line, each look goes through
 all of them."""
-
-SOON_S = 1.5
-EXACT_S = 20
-STEP_S = 5
-MINUTE_S = 60
-"""Less than SOON_S is any moment now; up to EXACT_S the wait is told to the second, up to MINUTE_S
-in steps, and then in minutes."""
 
 
 def follow(
@@ -227,23 +217,5 @@ class StatusLine:
             self._asked_s = time.monotonic()
             # None: it has just been taken.
             place = self._place() or Place(1, 0.0)
-            self._waiting = told(place, job.backend.status()).sentence(words())
+            self._waiting = in_line(place, job.backend.status()).sentence(words())
         return self._waiting
-
-
-def told(place: Place, backend: BackendStatus) -> Reason:
-    """Where somebody stands in line, and how long it will take, as exactly as that is known."""
-    number, left_s = place.number, place.left_s
-    if backend.preparing and not backend.meanwhile:
-        phase = Reason(f"phase-{backend.phase}")
-        return Reason("answer-waiting-model", {"place": number, "phase": phase})
-    if left_s is None:
-        return Reason("answer-waiting", {"place": number})
-    if left_s < SOON_S:
-        return Reason("answer-waiting-soon", {"place": number})
-    if left_s <= MINUTE_S:
-        # In steps upward: nobody knows it to the second, and sooner is a pleasant surprise.
-        seconds = round(left_s) if left_s <= EXACT_S else STEP_S * math.ceil(left_s / STEP_S)
-        return Reason("answer-waiting-seconds", {"place": number, "seconds": seconds})
-    minutes = math.ceil(left_s / MINUTE_S)
-    return Reason("answer-waiting-minutes", {"place": number, "minutes": minutes})

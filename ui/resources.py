@@ -104,13 +104,7 @@ def backends() -> Mapping[str, Callable[[], Backend]]:
 @st.cache_resource(show_spinner=False)
 def registry() -> JobRegistry:
     """The running answers of this process."""
-    # The backends have watchdogs of their own; this one is for a backend that is stuck itself.
-    told = settings()
-    made = JobRegistry(
-        max_waiting=told.max_waiting,
-        max_waiting_each=told.max_waiting_each,
-        idle_limit_s=told.idle_timeout_s + 5,
-    )
+    made = JobRegistry.from_settings(settings())
     _to_close.append(made.close)
     return made
 

@@ -12,13 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import socketio
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
@@ -58,38 +58,48 @@ def server() -> Iterator[ProtocolServer]:
         yield started
 
 
-@contextmanager
-def running(example: str, folder: Path, **env: str) -> Iterator[str]:
-    """The example's address, while it runs by the command that its README names."""
-    port = free_port()
-    log = folder / f"{example}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", f"examples.{example}"],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                **{"PORT": str(port), "GRADIO_SERVER_PORT": str(port)},
-                **{"STEADY_CHAT_DATA_DIR": str(folder), **env},
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
+@dataclass
+class Example:
+    """An example, started by the command that its README names."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    @classmethod
+    def start(cls, name: str, folder: Path, **env: str) -> Example:
+        port, log = free_port(), folder / f"{name}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", f"examples.{name}"],
+                cwd=ROOT,
+                env={
+                    **os.environ,
+                    **{"PORT": str(port), "GRADIO_SERVER_PORT": str(port)},
+                    **{"STEADY_CHAT_DATA_DIR": str(folder), **env},
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        return cls(name, process, port, log)
+
+    def address(self) -> str:
+        """Where it listens, once it does."""
         deadline = time.monotonic() + 2 * PATIENCE_S
-        while not _listens(port):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
+        while not _listens(self.port):
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.send_signal(signal.SIGINT)
+        return f"http://127.0.0.1:{self.port}"
+
+    def end(self) -> None:
         try:
-            process.wait(PATIENCE_S)
+            self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
-            process.kill()
-    assert "Traceback" not in log.read_text().partition("KeyboardInterrupt")[0]
+            self.process.kill()
+        assert "Traceback" not in self.log.read_text().partition("KeyboardInterrupt")[0]
 
 
 def _listens(port: int) -> bool:
@@ -98,52 +108,67 @@ def _listens(port: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def over_websocket(
+def examples(
     server: ProtocolServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    with running(
-        "socketio_app",
-        tmp_path_factory.mktemp("socketio"),
-        STEADY_CHAT_BACKENDS="vllm",
-        STEADY_CHAT_VLLM_BASE_URL=server.url,
-        STEADY_CHAT_VLLM_MODEL=MODEL,
-    ) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def with_gradio(server: ProtocolServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("gradio")
+) -> Iterator[dict[str, Example]]:
+    """Both, started and stopped beside each other: Gradio takes its time for either."""
+    folder = tmp_path_factory.mktemp("examples")
     scripts = folder / "scripts.json"
     script = {"text": "Told: {question} " + "and more " * 30 + "the end", "tokens_per_s": 100}
     scripts.write_text(json.dumps({"default": script}), encoding="utf-8")
-    with running(
-        "gradio_app",
-        folder,
-        STEADY_CHAT_BACKENDS="scripted,vllm",
-        STEADY_CHAT_SCRIPTS_FILE=str(scripts),
-        STEADY_CHAT_VLLM_BASE_URL=server.url,
-        STEADY_CHAT_VLLM_MODEL=MODEL,
-    ) as address:
-        yield address
+    asked = {"STEADY_CHAT_VLLM_BASE_URL": server.url, "STEADY_CHAT_VLLM_MODEL": MODEL}
+    asked["STEADY_CHAT_SCRIPTS_FILE"] = str(scripts)
+    started = {
+        name: Example.start(name, folder, STEADY_CHAT_BACKENDS=backends, **asked)
+        for name, backends in {"socketio_app": "vllm", "gradio_app": "scripted,vllm"}.items()
+    }
+    yield started
+    for each in started.values():
+        each.process.send_signal(signal.SIGINT)
+    for each in started.values():
+        each.end()
 
 
 @pytest.fixture
-def opened(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens an address in a browser of its own, whose requests to other hosts fail the test."""
-    contexts, outside = [], []
+def over_websocket(examples: dict[str, Example]) -> str:
+    return examples["socketio_app"].address()
 
-    def open_page(address: str, **options: Any) -> Page:
-        context = chromium.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
+
+@pytest.fixture
+def with_gradio(examples: dict[str, Example]) -> str:
+    return examples["gradio_app"].address()
+
+
+@pytest.fixture(scope="module")
+def browsers(chromium: Browser) -> Iterator[Callable[[str], BrowserContext]]:
+    """One browser for each language, which keeps what it has loaded."""
+    made: dict[str, BrowserContext] = {}
+
+    def speaking(locale: str) -> BrowserContext:
+        if locale not in made:
+            made[locale] = chromium.new_context(locale=locale)
+        return made[locale]
+
+    yield speaking
+    for context in made.values():
+        context.close()
+
+
+@pytest.fixture
+def opened(browsers: Callable[[str], BrowserContext]) -> Iterator[Callable[..., Page]]:
+    """Opens an address in a tab of its own, whose requests to other hosts fail the test."""
+    pages, outside = [], []
+
+    def open_page(address: str, locale: str = "en-US") -> Page:
+        page = browsers(locale).new_page()
+        pages.append(page)
         page.on("request", lambda request: _note_outside(request.url, outside))
         page.goto(address)
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert outside == []
 
 
@@ -361,21 +386,15 @@ def bot(page: Page) -> Locator:
     return page.locator(".bot.message")
 
 
-def test_the_gradio_page_shows_the_whole_answer(
+def test_two_gradio_pages_show_their_whole_answers_and_do_not_mix(
     with_gradio: str, opened: Callable[..., Page]
 ) -> None:
-    page = opened(with_gradio)
-    ask(page, "hello")
-    expect(bot(page)).to_have_text("Told: hello " + "and more " * 30 + "the end")
-    expect(page.locator(".submit-button")).to_be_visible()
-
-
-def test_two_gradio_pages_do_not_mix(with_gradio: str, opened: Callable[..., Page]) -> None:
     ann, bob = opened(with_gradio), opened(with_gradio)
     ask(ann, "ann-1")
     ask(bob, "bob-1")
     for page, name in ((ann, "ann-1"), (bob, "bob-1")):
         expect(bot(page)).to_have_text(f"Told: {name} " + "and more " * 30 + "the end")
+        expect(page.locator(".submit-button")).to_be_visible()
 
 
 def ask_server(page: Page, server: ProtocolServer, question: str) -> Exchange:
