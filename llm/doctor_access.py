@@ -1,4 +1,4 @@
-"""Who may reach the page, and how long the line in front of a model is."""
+"""Who may reach the page and the API, and how long the line in front of a model is."""
 
 from __future__ import annotations
 
@@ -38,6 +38,28 @@ class AccessCheck:
         if self.forwarded:
             return Finding("warn", Reason("doctor-access-proxy"))
         return Finding("ok", Reason("doctor-access-here"))
+
+
+@dataclass(frozen=True)
+class ApiCheck:
+    """Who may use the API, whom the page's signing in doesn't keep out.
+
+    Args:
+        key: whether there is a key, which is then asked for from everybody.
+        on_loopback: whether programs of this machine need none, where there is no key.
+    """
+
+    group: Reason
+    key: bool
+    on_loopback: bool
+
+    name = "doctor-check-api"
+    limit_s = 5.0
+
+    def run(self, cancel: CancelToken) -> Finding:
+        if self.key:
+            return Finding("ok", Reason("doctor-api-key"))
+        return Finding("ok", Reason("doctor-api-here" if self.on_loopback else "doctor-api-off"))
 
 
 def is_loopback(address: str) -> bool:

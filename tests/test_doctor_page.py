@@ -15,7 +15,7 @@ from streamlit.util import calc_hash
 
 from llm.catalogue import catalogue
 from llm.doctor import DoctorRun, Finding
-from llm.doctor_access import AccessCheck, is_loopback
+from llm.doctor_access import AccessCheck, ApiCheck, is_loopback
 from llm.doctor_mask import Mask
 from llm.doctor_report import report_of
 from llm.errors import Reason
@@ -186,7 +186,7 @@ def test_the_last_round_is_there_for_who_comes_later_with_its_day(
 # -- how the app is run --
 
 
-def found_by(check: OptionCheck | AccessCheck) -> tuple[str, str]:
+def found_by(check: OptionCheck | AccessCheck | ApiCheck) -> tuple[str, str]:
     finding: Finding = check.run(CancelToken())
     return finding.level, finding.reason.message_id
 
@@ -252,3 +252,16 @@ def test_who_gets_in(
     )
     assert found_by(check) == expected
     assert is_loopback("unix:///run/app.sock")
+
+
+@pytest.mark.parametrize(
+    ("key", "on_loopback", "expected"),
+    [
+        (False, False, ("ok", "doctor-api-off")),
+        (False, True, ("ok", "doctor-api-here")),
+        (True, True, ("ok", "doctor-api-key")),  # then everybody needs it
+    ],
+)
+def test_who_may_use_the_api(key: bool, on_loopback: bool, expected: tuple[str, str]) -> None:
+    group = Reason("doctor-group-streamlit")
+    assert found_by(ApiCheck(group, key, on_loopback)) == expected

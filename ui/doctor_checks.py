@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from llm.doctor import Check, Finding
-from llm.doctor_access import AccessCheck, LineCheck
+from llm.doctor_access import AccessCheck, ApiCheck, LineCheck
 from llm.doctor_stores import AnswersCheck, DatabaseCheck, DiskCheck, FolderCheck
 from llm.errors import Reason
 from llm.types import CancelToken
@@ -34,6 +34,7 @@ def make_checks() -> list[Check]:
         # The second is where the database is, if that is a file.
         DiskCheck((told.data_dir, told.answers_file().parent)),
         *option_checks(),
+        ApiCheck(APP, key=told.api_key is not None, on_loopback=told.api_on_loopback),
     ]
     return found
 
