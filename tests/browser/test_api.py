@@ -61,7 +61,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory, page_address: str) -> 
     scripts = tmp_path_factory.mktemp("scripts") / "scripts.json"
     scripts.write_text(json.dumps(SCRIPTS), encoding="utf-8")
     return {
-        "STEADY_CHAT_BACKENDS": "scripted",
+        "STEADY_CHAT_BACKENDS": "scripted,vllm",
+        "STEADY_CHAT_SERVERS": json.dumps([{"name": "away", "base_url": "http://127.0.0.1:9/v1"}]),
         "STEADY_CHAT_SCRIPTS_FILE": str(scripts),
         "STEADY_CHAT_MAX_TOKENS": "2000",
         "STEADY_CHAT_API_KEY": KEY,
@@ -96,7 +97,7 @@ def address(request: pytest.FixtureRequest, app: str) -> str:
 
 def test_openais_client_is_answered(address: str) -> None:
     with openai.OpenAI(base_url=f"{address}/v1", api_key=KEY, timeout=60) as client:
-        assert [model.id for model in client.models.list()] == ["scripted"]
+        assert [model.id for model in client.models.list()] == ["scripted", "vllm/away"]
         whole = client.chat.completions.create(**chat("who?"))
         assert whole.choices[0].message.content == "You asked: who?"
         pieces = [

@@ -119,8 +119,20 @@ def examples(
     asked = {"STEADY_CHAT_VLLM_BASE_URL": server.url, "STEADY_CHAT_VLLM_MODEL": MODEL}
     asked["STEADY_CHAT_SCRIPTS_FILE"] = str(scripts)
     started = {
-        name: Example.start(name, folder, STEADY_CHAT_BACKENDS=backends, **asked)
-        for name, backends in {"socketio_app": "vllm", "gradio_app": "scripted,vllm"}.items()
+        "socketio_app": Example.start("socketio_app", folder, STEADY_CHAT_BACKENDS="vllm", **asked),
+        "gradio_app": Example.start(
+            "gradio_app",
+            folder,
+            STEADY_CHAT_BACKENDS="scripted,vllm",
+            STEADY_CHAT_SERVERS=json.dumps(
+                [
+                    {"name": "there", "base_url": server.url, "model": MODEL},
+                    {"name": "away", "base_url": "http://127.0.0.1:9/v1"},
+                ]
+            ),
+            STEADY_CHAT_SERVER_FAILOVER="true",
+            **asked,
+        ),
     }
     yield started
     for each in started.values():
@@ -397,11 +409,13 @@ def test_two_gradio_pages_show_their_whole_answers_and_do_not_mix(
         expect(page.locator(".submit-button")).to_be_visible()
 
 
-def ask_server(page: Page, server: ProtocolServer, question: str) -> Exchange:
-    """Ask the server instead of what settings name first."""
+def ask_server(
+    page: Page, server: ProtocolServer, question: str, name: str = "vllm/there"
+) -> Exchange:
+    """Ask a server instead of what settings name first."""
     page.get_by_role("button", name="Who answers").click()
     page.get_by_role("combobox", name="Who answers").click()
-    page.get_by_role("option", name="vllm/").click()
+    page.get_by_role("option", name=name).click()
     return next_exchange(server, lambda: ask(page, question))
 
 
@@ -421,11 +435,11 @@ def test_stop_on_the_gradio_page_stops_the_server_and_keeps_the_text(
     assert asked == ["endless", "on", "echo"]
 
 
-def test_a_gradio_page_that_is_closed_stops_its_answer(
+def test_a_gradio_page_that_is_closed_stops_its_answer_even_that_of_another_server(
     with_gradio: str, server: ProtocolServer, opened: Callable[..., Page]
 ) -> None:
     page = opened(with_gradio)
-    exchange = ask_server(page, server, "endless")
+    exchange = ask_server(page, server, "endless", "vllm/away")  # the other stands in for it
     expect(bot(page)).to_contain_text("on and on")
     page.close()
     assert exchange.gone.wait(PATIENCE_S)
