@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -85,7 +86,8 @@ def draw_note(place: DeltaGenerator, here: ConversationKey, *, undo_stands: bool
         case Copied(text, _, by_hand=True):
             with place.container():
                 st.caption(say("copy-by-hand"))
-                height = BY_HAND_PX if len(text) > BY_HAND_CHARS else "content"
+                long = len(text) > BY_HAND_CHARS
+                height: int | Literal["content"] = BY_HAND_PX if long else "content"
                 st.code(text, language=None, wrap_lines=True, height=height)
                 st.button(
                     say("copy-close"),

@@ -66,7 +66,7 @@ def servers_changed() -> bool:
     if st.session_state.get("backend") != "vllm" or drawn is None:
         return False
     servers = resources.servers()
-    return (_states(servers), _options(servers)) != drawn
+    return bool((_states(servers), _options(servers)) != drawn)
 
 
 def _options(servers: Sequence[PatientBackend]) -> list[Pick]:
