@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from io import TextIOWrapper
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from llm.catalogue import Catalogue, catalogue
 from llm.errors import InternalError, LLMError, Reason
@@ -202,5 +202,21 @@ def _leave(number: int, frame: object) -> None:
     raise SystemExit(128 + number)
 
 
+def _end(code: int) -> NoReturn:
+    """End the process, without Python's own end: that makes an abort of what a model's loading
+    still does in native code, on a thread that nobody can stop.
+    """
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # of what main() wrote, it knows
+        code = code or FAILED
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        ended = main(sys.argv[1:])
+    except SystemExit as leaving:  # argparse's, or a signal's
+        ended = leaving.code if isinstance(leaving.code, int) else FAILED
+    _end(ended)

@@ -366,3 +366,21 @@ def test_a_terminal_that_the_program_was_not_started_from_is_one_as_well(tmp_pat
     with TerminalProcess("hello", env=env, cwd=tmp_path, controlling=False) as terminal:
         terminal.wait_for("all is well")
         assert terminal.end() == 0
+
+
+def test_what_still_runs_doesnt_hold_up_the_end(tmp_path: Path) -> None:
+    """A model that is being loaded has threads in native code that nobody can stop."""
+    begin = """
+import runpy, threading
+threading.Thread(target=threading.Event().wait).start()
+runpy.run_module("llm", run_name="__main__", alter_sys=True)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", begin, "Hi"],
+        capture_output=True,
+        cwd=tmp_path,
+        env=scripted(tmp_path, text="Yes."),
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"Yes.\n")
