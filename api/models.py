@@ -19,12 +19,14 @@ class OfferedModel:
         model: as the backend's requests call it; empty is whichever it asks by default.
         name: what it is called; empty while unknown.
         context_tokens: its window; None where it isn't known.
+        temperature: where none is asked for; None leaves it to the model.
     """
 
     backend: str
     model: str = ""
     name: str = ""
     context_tokens: int | None = None
+    temperature: float | None = None
 
     @property
     def full_id(self) -> str:

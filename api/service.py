@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
@@ -81,6 +81,8 @@ class Service:
         model_id, model = find(self.offered(), body.model)
         messages = body.told_messages()
         params = body.params(self.limits.usual_tokens, self.limits.most_tokens)
+        if params.temperature is None:
+            params = replace(params, temperature=model.temperature)
         request = GenerationRequest(
             messages,
             params,

@@ -164,6 +164,18 @@ def test_what_is_left_out_is_left_to_the_model_but_for_the_length(driven: Driven
             stream.close()
 
 
+def test_a_model_may_have_a_temperature_of_its_own(driven: DrivenBackend) -> None:
+    offered = (OfferedModel("scripted", temperature=0.25),)
+    with serving(driven, offered=lambda: offered) as server:
+        for asked, told in ((None, 0.25), (0, 0), (1.5, 1.5)):
+            stream = RawStream(server, "/v1/chat/completions", chat("q", temperature=asked))
+            taken = driven.next_stream()
+            assert taken.request.params.temperature == told
+            taken.answer("a")
+            stream.read_until(b'"stop"')
+            stream.close()
+
+
 def test_an_answer_that_was_begun_is_gone_on_with(server: ApiServer) -> None:
     answer = server.openai.chat.completions.create(
         model="scripted",

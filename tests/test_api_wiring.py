@@ -36,8 +36,11 @@ def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClie
 
 
 def test_every_backend_of_the_settings_is_offered_and_answers(client: TestClient) -> None:
+    service = api_routes.service()
+    assert service is not None
     server = f"vllm/{resources.settings().server().name}"
     answer = client.post("/v1/chat/completions", json=chat("Hello!", model=server)).json()
     assert answer["choices"][0]["message"]["content"] == "Hello, world!"
+    assert [model.temperature for model in service.offered()[:3]] == [0.2, None, None]
     listed = client.get("/v1/models").json()["data"]
     assert [model["id"] for model in listed][:3] == ["SmolLM2-135M-Instruct", "scripted", MODEL]

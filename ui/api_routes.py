@@ -15,8 +15,10 @@ from api.routes import api_routes
 from api.service import Limits, Service
 from llm.embedding import MINILM, SERVER
 from llm.errors import SettingsError
+from llm.models import EMBEDDED
 from llm.named_backends import server_id
 from llm.settings import Settings
+from llm.usual_params import EMBEDDED_TEMPERATURE
 from ui import resources
 
 
@@ -71,7 +73,9 @@ def _offered() -> tuple[OfferedModel, ...]:
     models: list[OfferedModel] = []
     for kind in resources.settings().backends:
         if kind == "local":
-            models.append(OfferedModel("local", name=resources.local_backend().chosen.called))
+            chosen = resources.local_backend().chosen
+            cool = EMBEDDED_TEMPERATURE if chosen.model.strip() == EMBEDDED else None
+            models.append(OfferedModel("local", name=chosen.called, temperature=cool))
         elif kind == "vllm":
             for server in resources.servers():
                 server.status()  # looks anew where the list is old
