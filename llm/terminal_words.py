@@ -14,6 +14,7 @@ _SAID_HERE = {
     for name in (
         "error-empty-question",
         "error-internal",
+        "error-model-not-found",
         "error-server-model-unknown",
         "error-server-parameter",
         "notice-away",

@@ -283,7 +283,12 @@ def closed_port() -> str:
         (6, "Shorten it by 1", ("Hiho",), {"STEADY_CHAT_MAX_QUESTION_CHARS": "3"}),
         (7, "cut at the token limit", ("--max-tokens", "1", "Hi"), {}),
         (7, "达到词元上限", ("--language", "zh", "--max-tokens", "1", "Hi"), {}),
-        (8, "There is no model “gone”", ("--backend", "local", "--model", "/gone", "Hi"), {}),
+        (
+            8,
+            "There is no model “gone”. Check --model",
+            ("--backend", "local", "--model", "/gone", "Hi"),
+            {},
+        ),
     ],
 )
 def test_an_exit_code_and_a_sentence_tell_what_went_wrong(

@@ -965,6 +965,7 @@ terminal-chat-leave = Once more Ctrl-C, or Ctrl-D, leaves.
 terminal-chat-cleared = A new conversation.
 terminal-error-empty-question = There is no question. Give one as an argument or on standard input.
 terminal-error-internal = Something went wrong inside the program ({ $kind }). What is above says where.
+terminal-error-model-not-found = There is no model “{ $model }”. Check --model, or its path or name in the settings (STEADY_CHAT_MODEL, or [[models]] in steady_chat.toml). What is above says where it was looked for.
 terminal-error-server-model-unknown = { $url } has no model “{ $model }”. Name another with --model. Which is asked otherwise is said in the settings: STEADY_CHAT_VLLM_MODEL, or model beside the server’s name.
 terminal-error-server-parameter = { $url } doesn’t take { $parameter } as it is (“{ $reason }”). Change it on the command line or in the settings.
 terminal-notice-away = { $why } The question waits for it … { $seconds } s. Ctrl-C ends the waiting.

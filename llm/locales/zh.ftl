@@ -876,6 +876,7 @@ terminal-chat-leave = 再按一次 Ctrl-C，或按 Ctrl-D 离开。
 terminal-chat-cleared = 新的对话。
 terminal-error-empty-question = 没有问题。请以参数或标准输入给出问题。
 terminal-error-internal = 程序内部出了问题（{ $kind }）。上面的内容说明了出处。
+terminal-error-model-not-found = 找不到模型“{ $model }”。请检查 --model，或设置（STEADY_CHAT_MODEL，或 steady_chat.toml 中的 [[models]]）中的路径或名称。上面的内容写明了查找的位置。
 terminal-error-server-model-unknown = { $url } 没有模型“{ $model }”。请用 --model 指定另一个。默认的模型在设置中：STEADY_CHAT_VLLM_MODEL，或服务器名称旁的 model。
 terminal-error-server-parameter = { $url } 不接受 { $parameter } 的这个值（“{ $reason }”）。请在命令行或设置中修改。
 terminal-notice-away = { $why }问题会等待它… { $seconds } 秒。按 Ctrl-C 停止等待。
