@@ -539,6 +539,11 @@ class Settings(BaseSettings):
         folder = Path(told[1]).parent if told and not told[1].startswith("file:") else self.data_dir
         return folder / "answers.sqlite3"
 
+    @property
+    def server_is_named(self) -> bool:
+        """Whether somebody has set a server up; else the usual address is tried."""
+        return bool(self.model_fields_set & {"servers", "vllm_base_url"})
+
     def all_servers(self) -> tuple[Server, ...]:
         """The servers in their order; the single one, named by its address, where none is named."""
         if self.servers:

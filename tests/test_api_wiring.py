@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from tests.api_server import BEARER, KEY, chat
+from tests.deploy_tools import free_port
 from tests.protocol_server import MODEL, ProtocolServer
 from ui import api_routes, resources
 
@@ -44,3 +45,17 @@ def test_every_backend_of_the_settings_is_offered_and_answers(client: TestClient
     assert [model.temperature for model in service.offered()[:3]] == [0.2, None, None]
     listed = client.get("/v1/models").json()["data"]
     assert [model["id"] for model in listed][:3] == ["SmolLM2-135M-Instruct", "scripted", MODEL]
+
+
+def test_a_server_that_nobody_has_set_up_is_not_offered(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = resources.settings()
+    free = f"http://127.0.0.1:{free_port()}/v1"
+    usual = told.model_construct(
+        told.model_fields_set - {"vllm_base_url"}, **{**dict(told), "vllm_base_url": free}
+    )
+    monkeypatch.setattr(resources, "settings", lambda: usual)
+    listed = client.get("/v1/models").json()["data"]
+    assert [model["id"] for model in listed][:2] == ["SmolLM2-135M-Instruct", "scripted"]
+    assert not any(model["id"].startswith("vllm/") for model in listed)

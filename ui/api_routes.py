@@ -71,7 +71,8 @@ def _embeddings(told: Settings) -> Embeddings | None:
 def _offered() -> tuple[OfferedModel, ...]:
     """What there is to ask, in the settings' order; the local model is the one that is chosen."""
     models: list[OfferedModel] = []
-    for kind in resources.settings().backends:
+    told = resources.settings()
+    for kind in told.backends:
         if kind == "local":
             chosen = resources.local_backend().chosen
             cool = EMBEDDED_TEMPERATURE if chosen.model.strip() == EMBEDDED else None
@@ -84,7 +85,8 @@ def _offered() -> tuple[OfferedModel, ...]:
                     OfferedModel(own, model.name, model.name, model.context_tokens)
                     for model in server.models()
                 ]
-                models += listed or [OfferedModel(own)]
+                # One that nobody has set up is offered where it is found.
+                models += listed or ([OfferedModel(own)] if told.server_is_named else [])
         else:
             models.append(OfferedModel("scripted", name="scripted"))
     return tuple(models)

@@ -72,12 +72,11 @@ def _servers() -> list[Check]:
     from llm.doctor_stream import StreamCheck
 
     told, found = resources.settings(), list[Check]()
-    unset = not told.model_fields_set & {"servers", "vllm_base_url"}
     for server in told.all_servers():
         group = Reason("doctor-group-server", {"name": server.name})
         look = ServerLook(server, told.connect_timeout_s)
         found += [
-            ReachCheck(group, look, unset),
+            ReachCheck(group, look, unset=not told.server_is_named),
             ModelCheck(group, look, told.max_tokens),
             ClockCheck(group, look),
             LineCheck(
