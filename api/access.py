@@ -14,7 +14,6 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
@@ -73,7 +72,8 @@ class Access:
         if not _is_loopback(client) or any(name in headers for name in _FORWARDED):
             raise refused(403, "loopback_only")
         host = headers.get("Host", "")
-        if not _is_loopback(urlsplit(f"//{host}").hostname if _HOST.fullmatch(host) else None):
+        named = _HOST.fullmatch(host)
+        if named is None or not _is_loopback(named["ip6"] or named["name"].lower()):
             raise refused(403, "host_not_allowed")
         origin = headers.get("Origin")
         if origin is None:
@@ -96,7 +96,7 @@ class Access:
         return told
 
 
-_HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
+_HOST = re.compile(r"(?:(?P<name>[A-Za-z0-9.-]+)|\[(?P<ip6>[0-9A-Fa-f:.]+)\])(?::\d+)?")
 
 
 def _is_loopback(host: str | None) -> bool:

@@ -53,6 +53,15 @@ class Position:
         recast, reasoning, text, end = found.groups()
         return cls(int(reasoning), int(text), recast == "1", end is not None)
 
+    def is_in(self, snapshot: Snapshot) -> bool:
+        """Whether a client of this answer can be there."""
+        if self.recast and not snapshot.recast:
+            return False
+        reasoning, text = self.reasoning, self.text
+        if snapshot.recast and not self.recast:
+            reasoning, text = reasoning + text, 0
+        return reasoning <= len(snapshot.reasoning) and text <= len(snapshot.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:

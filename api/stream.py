@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from api.bodies import read_chat
 from api.errors import ApiError, from_engine, refused
-from api.events import KEEP_ALIVE, EventResponse, event
+from api.events import HEADERS, KEEP_ALIVE, EventResponse, event
 from api.following import Position, follow
 from api.open_streams import OpenStream
 from api.service import Service, failure, usage_of
@@ -55,10 +55,12 @@ async def take_up(service: Service, request: Request, language: str) -> Response
     stream = service.streams.get(request.path_params["stream_id"])
     told = request.headers.get("Last-Event-ID") or request.query_params.get("last_event_id", "")
     at = Position.read(told) if told else Position()
-    if at is None:
+    if at is None or not at.is_in(stream.asked.job.snapshot()):
         raise refused(400, "invalid_event_id", "Last-Event-ID")
     if at.end:
         return Response(status_code=204)  # by which an EventSource stops to come again
+    if request.method == "HEAD":  # else its connection would be taken until the answer ends
+        return Response(headers=HEADERS)
     return _followed(service, stream, at, language)
 
 

@@ -204,11 +204,27 @@ def test_what_was_text_at_first_is_taken_back(driven: DrivenBackend) -> None:
             each.close()
 
 
-@pytest.mark.parametrize("place", ["x", "0-1", "2-0-0", "0--1-0", "0-0-0-END", "9" * 50])
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("x", "0-1", "2-0-0", "0--1-0", "0-0-0-END", "9" * 50),
+        # None of this answer's, which has no word yet: else its words would be passed over.
+        *("0-0-1", "0-1-0", "1-0-0", "0-0-999999999999-end"),
+    ],
+)
 def test_an_id_that_is_none_is_refused(driven: DrivenBackend, place: str) -> None:
     with serving(driven) as server:
         reply = server.http.get(begin(server), headers={"Last-Event-ID": place})
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_event_id")
+
+
+def test_who_asks_only_for_the_head_isnt_kept_waiting_for_the_answer(driven: DrivenBackend) -> None:
+    with serving(driven) as server:
+        path = begin(server)
+        reply = server.http.head(path)
+        assert (reply.status_code, reply.content) == (200, b"")
+        assert reply.headers["Content-Type"].startswith("text/event-stream")
+        assert server.http.delete(path, timeout=60).status_code == 204  # by the same connection
 
 
 def test_there_are_only_so_many(driven: DrivenBackend) -> None:
@@ -241,6 +257,19 @@ def test_what_is_new_is_told_in_pieces_that_make_the_whole() -> None:
     assert all(len(piece.text) <= MAX_PIECE_CHARS for piece in pieces)
     assert pieces[-1].at == Position(7, len(long))
     assert news(Snapshot(text=long, reasoning="thought"), pieces[-1].at) == ()
+
+
+def test_a_position_is_one_of_the_answers_or_none() -> None:
+    plain = Snapshot(text="yes", reasoning="hmm")
+    for at in (Position(), Position(3, 0), Position(3, 3), Position(3, 3, end=True)):
+        assert at.is_in(plain)
+    for at in (Position(4, 0), Position(0, 4), Position(3, 3, recast=True)):
+        assert not at.is_in(plain)
+    recast = Snapshot(text="yes", reasoning="hmm", recast=True)
+    for at in (Position(0, 3), Position(1, 2), Position(3, 3, recast=True)):
+        assert at.is_in(recast)
+    for at in (Position(1, 3), Position(3, 4, recast=True)):
+        assert not at.is_in(recast)
 
 
 def test_a_position_is_read_as_it_was_written() -> None:
