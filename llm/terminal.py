@@ -28,7 +28,7 @@ from llm.terminal_asking import AnswerView, Conversation
 from llm.terminal_chat import questions
 from llm.terminal_exit import ANSWERED, FAILED, NO_READER, STOPPED, code_of_answer, code_of_error
 from llm.terminal_plain import PlainAnswer
-from llm.terminal_question import at_keyboard, from_input, question_of
+from llm.terminal_question import as_utf8, at_keyboard, from_input, question_of
 from llm.terminal_receipt import receipt
 from llm.terminal_status import StatusLine, can_move
 from llm.terminal_words import language, told
@@ -49,6 +49,7 @@ def main(argv: list[str]) -> int:
     try:
         commands = parser(words)
         asked = commands.parse_intermixed_args(argv)
+        asked.question = [as_utf8(each) for each in asked.question]
         settings = _as_asked(load_settings(), asked)
         words = catalogue(language(wanted, settings.language))
         return _answer(settings, asked, commands, words)
@@ -76,6 +77,8 @@ def _answer(
     backends = NamedBackends(settings, as_chosen=False)
     registry = JobRegistry(idle_limit_s=settings.idle_timeout_s + 5)
     try:
+        if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # from here on it ends in order
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         kind = asked.backend or settings.backends[0]
         known = backends.by_id()
         named = server_id(settings.server().name) if kind == "vllm" else kind
@@ -91,8 +94,8 @@ def _answer(
             registry,
             backend,
             params.at_most(settings.max_answer_tokens),
-            system_prompt=settings.system_prompt if asked.system is None else asked.system,
-            model=asked.model or "" if backend.name == "vllm" else "",
+            system_prompt=settings.system_prompt if asked.system is None else as_utf8(asked.system),
+            model=as_utf8(asked.model or "") if backend.name == "vllm" else "",
             max_question_chars=settings.max_question_chars,
             view=lambda: _view(asked),
             status=StatusLine(sys.stderr),
@@ -214,9 +217,10 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-if __name__ == "__main__":
+def run(argv: list[str]) -> NoReturn:
+    """`main` as a process."""
     try:
-        ended = main(sys.argv[1:])
+        ended = main(argv)
     except SystemExit as leaving:  # argparse's, or a signal's
         ended = leaving.code if isinstance(leaving.code, int) else FAILED
     _end(ended)

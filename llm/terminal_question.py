@@ -22,14 +22,14 @@ def at_keyboard() -> bool:
 
 
 def question_of(arguments: Sequence[str]) -> str:
-    """The whole question.
+    """The whole question, of arguments that are UTF-8.
 
     What comes on standard input stands where `-` stands, else before the arguments.
 
     Raises:
         InvalidRequestError: it isn't text.
     """
-    words = [_argument(each) for each in arguments]
+    words = list(arguments)
     if not from_input(words):
         return " ".join(words)
     at = words.index(STDIN) if STDIN in words else 0
@@ -47,6 +47,6 @@ def _standard_input() -> str:
         raise InvalidRequestError(reason=Reason("reason-file-encoding")) from None
 
 
-def _argument(argument: str) -> str:
-    """As UTF-8, whatever the locale says."""
+def as_utf8(argument: str) -> str:
+    """What a model or a server is to be told, as UTF-8, whatever the locale says."""
     return os.fsencode(argument).decode("utf-8", "replace")

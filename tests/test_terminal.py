@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -88,6 +89,37 @@ def test_the_answer_comes_as_it_is_generated_and_ctrl_c_keeps_what_has_come(
     assert rest == b"\n"
     assert b"stopped" in said
     assert process.returncode == 130
+
+
+# Presses Ctrl-C while a module is imported.
+_PRESS = """
+import os, runpy, signal, sys
+class Press:
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Press())
+sys.argv[1:] = [sys.argv[1], "Count."]
+runpy.run_module("llm", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("module", ["llm.terminal", "pydantic", "fluent.runtime", "babel.numbers"])
+def test_ctrl_c_before_anything_is_asked_ends_it_without_a_traceback(
+    tmp_path: Path, module: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _PRESS, module],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd=tmp_path,
+        env=scripted(tmp_path, text="one", prefill_s=600),
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode in (-signal.SIGINT, 130)
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 def test_a_pipe_gets_the_text_and_nothing_else(tmp_path: Path) -> None:
@@ -263,6 +295,29 @@ def test_reasoning_is_dim_and_apart_and_the_line_before_it_is_gone(tmp_path: Pat
     assert lines[:2] == ["Let me see.", "The answer."]
     assert b"Reading the question" in terminal.sent
     assert b"\x1b[2mLet" in terminal.sent
+
+
+@pytest.mark.parametrize("arguments", [("{0}", "--system={0}"), ("--chat", "{0}", "--system={0}")])
+def test_a_server_is_told_text_whatever_bytes_and_locale_there_are(
+    server: ProtocolServer, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    env = asking(tmp_path, server.url, LC_ALL="POSIX", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    given = [os.fsencode(each.format("好")) + b"\xff" for each in arguments if each != "--chat"]
+    options = [each for each in arguments if each == "--chat"]
+    done = subprocess.run(
+        [*command(*options), *given],
+        input=b"a\0b\n",
+        capture_output=True,
+        cwd=tmp_path,
+        env=env,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = [one["content"] for each in server.exchanges for one in each.body["messages"]]
+    assert "好\ufffd" in told[0]
+    assert any("a\ufffdb" in each for each in told)
+    assert not any("\0" in each for each in told)
 
 
 def closed_port() -> str:
