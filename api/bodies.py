@@ -9,20 +9,21 @@ Source: https://platform.openai.com/docs/api-reference/chat/create, and vLLM's s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
 from api.errors import ApiError, refused, wrong_value
-from llm.errors import Reason
+from llm.errors import Reason, ShuttingDownError
 from llm.reasons import first_wrong
 from llm.served_values import whole_text
 from llm.types import Message, Role, SamplingParams
 
 BODY_LIMIT_S = 30.0
 """How long a body may take to come."""
+_LOOK_S = 0.2
 _DRAINED = 16
 """A body that is too large is read on up to so many times the limit, and thrown away: who still
 sends doesn't look for the answer."""
@@ -192,40 +193,62 @@ class EmbeddingRequest(_Body):
 B = TypeVar("B", bound=_Body)
 
 
-async def read_chat(request: Request, limit_bytes: int) -> ChatRequest:
+async def read_chat(
+    request: Request, limit_bytes: int, stopping: Callable[[], bool]
+) -> ChatRequest:
     """The chat that a request asks for.
+
+    Args:
+        stopping: whether the server is being stopped; it waits for whoever still sends.
 
     Raises:
         ApiError: it can't be used.
+        ShuttingDownError: the server is being stopped.
         ClientDisconnect: the client went meanwhile.
     """
-    body = _parsed(ChatRequest, await _read(request, limit_bytes))
+    body = _parsed(ChatRequest, await _read(request, limit_bytes, stopping))
     _require_known(body, "", _HARMLESS, _SAYS_NOTHING)
     return body
 
 
-async def read_embeddings(request: Request, limit_bytes: int) -> EmbeddingRequest:
+async def read_embeddings(
+    request: Request, limit_bytes: int, stopping: Callable[[], bool]
+) -> EmbeddingRequest:
     """The texts that a request wants embedded; raises as `read_chat`."""
-    body = _parsed(EmbeddingRequest, await _read(request, limit_bytes))
+    body = _parsed(EmbeddingRequest, await _read(request, limit_bytes, stopping))
     _require_known(body, "", frozenset({"user"}), {})
     return body
 
 
-async def _read(request: Request, limit_bytes: int) -> bytes:
-    body, read, too_large = bytearray(), 0, False
+async def _read(request: Request, limit_bytes: int, stopping: Callable[[], bool]) -> bytes:
+    reading = asyncio.ensure_future(_whole(request, limit_bytes))
+    now_s = asyncio.get_running_loop().time
+    until_s = now_s() + BODY_LIMIT_S
     try:
-        async with asyncio.timeout(BODY_LIMIT_S):
-            async for piece in request.stream():
-                read += len(piece)
-                too_large = too_large or read > limit_bytes
-                if read > _DRAINED * limit_bytes:
-                    break
-                if not too_large:
-                    body += piece
-                else:
-                    body.clear()
-    except TimeoutError:
-        raise refused(408, "body_too_slow") from None
+        while True:
+            await asyncio.wait({reading}, timeout=_LOOK_S)
+            if reading.done():
+                return reading.result()
+            if stopping():
+                raise ShuttingDownError
+            if now_s() >= until_s:
+                raise refused(408, "body_too_slow")
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+async def _whole(request: Request, limit_bytes: int) -> bytes:
+    body, read, too_large = bytearray(), 0, False
+    async for piece in request.stream():
+        read += len(piece)
+        too_large = too_large or read > limit_bytes
+        if read > _DRAINED * limit_bytes:
+            break
+        if not too_large:
+            body += piece
+        else:
+            body.clear()
     if too_large:
         raise refused(413, "body_too_large", limit=limit_bytes // 1024)
     return bytes(body)

@@ -32,7 +32,7 @@ async def complete(
         ClientDisconnect: the client is gone.
     """
     person = service.access.caller(request)
-    body = await read_chat(request, service.limits.body_bytes)
+    body = await read_chat(request, service.limits.body_bytes, service.stopping)
     if body.model is None:
         raise missing("model")
     asked = await service.ask(person, body)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -67,14 +68,16 @@ class Embeddings:
             self._waiting -= 1
 
 
-async def embed(offered: Embeddings | None, request: Request, limit_bytes: int) -> JSONResponse:
+async def embed(
+    offered: Embeddings | None, request: Request, limit_bytes: int, stopping: Callable[[], bool]
+) -> JSONResponse:
     """Embed texts.
 
     Raises:
         ApiError, LLMError: they can't be.
         ClientDisconnect: the client is gone.
     """
-    body = await read_embeddings(request, limit_bytes)
+    body = await read_embeddings(request, limit_bytes, stopping)
     if body.model is None:
         raise missing("model")
     if offered is None or body.model != offered.name:

@@ -153,4 +153,4 @@ async def _model(service: Service, request: Request, language: str) -> Answer:
 
 async def _embeddings(service: Service, request: Request, language: str) -> Answer:
     service.access.caller(request)
-    return await embed(service.embeddings, request, service.limits.body_bytes)
+    return await embed(service.embeddings, request, service.limits.body_bytes, service.stopping)

@@ -35,7 +35,7 @@ async def begin(service: Service, request: Request, language: str) -> JSONRespon
     """
     person = service.access.caller(request)
     service.streams.require_room()
-    body = await read_chat(request, service.limits.body_bytes)
+    body = await read_chat(request, service.limits.body_bytes, service.stopping)
     asked = await service.ask(person, body)
     stream = service.streams.open(asked, service.limits.grace_s)
     if "text/event-stream" in request.headers.get("Accept", ""):

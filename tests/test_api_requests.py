@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -324,6 +325,20 @@ def test_only_named_pages_can_read_from_a_browser(keyless: ApiServer) -> None:
             told = each.headers.get("Access-Control-Allow-Origin")
             assert told == (origin if allowed else None)
             assert each.headers["Vary"] == "Origin"
+
+
+@pytest.mark.parametrize("path", [PATH, "/stream", "/v1/embeddings"])
+def test_a_server_that_stops_doesnt_wait_for_who_still_sends(path: str) -> None:
+    with serving(ScriptedBackend(Script("Yes."))) as server:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n"
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+            client.sendall(head.encode() + b"Content-Length: 9\r\nExpect: 100-continue\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 100"), "it is being read"
+            client.sendall(b"{")
+            server.server.should_exit = True
+            told = b"".join(iter(lambda: client.recv(65536), b""))
+        assert told.startswith(b"HTTP/1.1 503")
+        assert b'"shutting_down"' in told
 
 
 def test_no_trace_is_left_where_an_answer_breaks_or_a_client_goes(
