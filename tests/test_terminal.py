@@ -316,7 +316,6 @@ def test_a_server_is_told_text_whatever_bytes_and_locale_there_are(
     assert done.returncode == 0, done.stderr
     told = [one["content"] for each in server.exchanges for one in each.body["messages"]]
     assert "好\ufffd" in told[0]
-    assert any("a\ufffdb" in each for each in told)
     assert not any("\0" in each for each in told)
 
 
