@@ -92,7 +92,7 @@ def _answer(
             backend,
             params.at_most(settings.max_answer_tokens),
             system_prompt=settings.system_prompt if asked.system is None else asked.system,
-            model=asked.model or "" if backend.name == "vllm" else "",
+            model=(asked.model or "") if backend.name == "vllm" else "",
             max_question_chars=settings.max_question_chars,
             view=lambda: _view(asked),
             status=StatusLine(sys.stderr),
