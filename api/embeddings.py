@@ -73,7 +73,13 @@ class Embeddings:
             async with self._turn:
                 if stopping():
                     raise ShuttingDownError
-                return await run_in_threadpool(_reply, self.name, embedder, texts, as_base64)
+                work = asyncio.ensure_future(
+                    run_in_threadpool(_reply, self.name, embedder, texts, as_base64)
+                )
+                try:
+                    return await asyncio.shield(work)
+                finally:  # a thread can't be stopped: its turn is over when it is
+                    await asyncio.wait({work})
         finally:
             self._waiting -= 1
 
