@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
-from api.errors import ApiError, refused, wrong_value
+from api.errors import missing, refused, wrong_value
 from llm.errors import Reason, ShuttingDownError
 from llm.reasons import first_wrong
 from llm.served_values import whole_text
@@ -265,7 +265,7 @@ def _parsed(kind: type[B], body: bytes) -> B:
         raise refused(400, "invalid_json")
     param = _spelled(place)
     if reason.message_id == "reason-missing":
-        raise refused(400, "missing_parameter", param, name=param)
+        raise missing(param)
     raise wrong_value(param, reason)
 
 
@@ -333,8 +333,3 @@ def _texts(value: object, param: str) -> tuple[str, ...]:
 def _kept(text: str) -> str:
     """As the model can be given it: JSON may spell NUL and halves of characters."""
     return whole_text(text.replace("\0", ""))
-
-
-def missing(param: str) -> ApiError:
-    """A field that must be there isn't."""
-    return refused(400, "missing_parameter", param, name=param)

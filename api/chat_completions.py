@@ -12,9 +12,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from api.bodies import missing, read_chat
+from api.bodies import read_chat
 from api.client import while_client_stays
-from api.errors import ApiError, from_engine
+from api.errors import ApiError, from_engine, missing
 from api.events import DONE, KEEP_ALIVE, EventResponse, comment, event
 from api.following import Position, follow, whole
 from api.service import Asked, Service, failure, usage_of

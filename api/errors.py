@@ -18,8 +18,6 @@ from llm.errors import LLMError, Reason, Value
 RETRY_S = 5
 """When to ask again, where nothing better is known: about an answer's time."""
 
-INVALID, SERVER, LIMITED = "invalid_request_error", "server_error", "rate_limit_error"
-
 
 class ApiError(Exception):
     """A request that gets an error object instead of an answer.
@@ -29,7 +27,6 @@ class ApiError(Exception):
         code: what a program tells it by; stays the same for good.
         reason: the sentence for a person.
         param: the field of the body that it is about.
-        kind: `invalid_request_error`, `rate_limit_error` or `server_error`.
         headers: to be sent with it.
     """
 
@@ -40,7 +37,6 @@ class ApiError(Exception):
         reason: Reason,
         *,
         param: str | None = None,
-        kind: str = INVALID,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(code)
@@ -48,8 +44,15 @@ class ApiError(Exception):
         self.code = code
         self.reason = reason
         self.param = param
-        self.kind = kind
-        self.headers = dict(headers or {})
+        again = {"Retry-After": str(RETRY_S)} if status in (429, 503) else {}
+        self.headers = {**again, **(headers or {})}
+
+    @property
+    def kind(self) -> str:
+        """The error object's `type`."""
+        if self.status == 429:
+            return "rate_limit_error"
+        return "server_error" if self.status >= 500 else "invalid_request_error"
 
     def told(self, language: str) -> dict[str, Any]:
         """The error object."""
@@ -68,6 +71,11 @@ def refused(status: int, code: str, param: str | None = None, **values: Value | 
     return ApiError(status, code, reason, param=param)
 
 
+def missing(param: str) -> ApiError:
+    """A field of the body that must be there isn't."""
+    return refused(400, "missing_parameter", param, name=param)
+
+
 def wrong_value(param: str, why: Reason) -> ApiError:
     """A field of the body that can't be used."""
     return refused(400, "invalid_value", param, name=param, why=why)
@@ -78,37 +86,32 @@ def language_of(accept_language: str | None) -> str:
     return choose_language((accept_language or "").partition(",")[0].partition(";")[0].strip())
 
 
-# The first class that fits decides: status, code, type.
-_KINDS: tuple[tuple[type[LLMError], int, str, str], ...] = (
-    (engine.ContextOverflowError, 400, "context_length_exceeded", INVALID),
-    (engine.InvalidRequestError, 400, "invalid_value", INVALID),
-    (engine.ServerParameterError, 400, "invalid_value", INVALID),
-    (engine.ServerModelUnknownError, 404, "model_not_found", INVALID),
-    (engine.TooManyWaitingError, 429, "too_many_waiting", LIMITED),
-    (engine.QueueFullError, 429, "queue_full", LIMITED),
-    (engine.ServerBusyError, 503, "busy", SERVER),
-    (engine.ServerStartingError, 503, "model_not_ready", SERVER),
-    (engine.ModelError, 503, "model_not_ready", SERVER),
-    (engine.ShuttingDownError, 503, "shutting_down", SERVER),
-    (engine.ServerTimeoutError, 504, "timeout", SERVER),
-    (engine.ServerProxyTimeoutError, 504, "timeout", SERVER),
-    (engine.StalledError, 504, "timeout", SERVER),
-    (engine.ServerError, 502, "backend_failed", SERVER),
-    (engine.OutOfMemoryError, 503, "out_of_memory", SERVER),
-    (LLMError, 500, "failed", SERVER),
+# The first class that fits decides: status and code.
+_CODES: tuple[tuple[type[LLMError], int, str], ...] = (
+    (engine.ContextOverflowError, 400, "context_length_exceeded"),
+    (engine.InvalidRequestError, 400, "invalid_value"),
+    (engine.ServerParameterError, 400, "invalid_value"),
+    (engine.ServerModelUnknownError, 404, "model_not_found"),
+    (engine.TooManyWaitingError, 429, "too_many_waiting"),
+    (engine.QueueFullError, 429, "queue_full"),
+    (engine.ServerBusyError, 503, "busy"),
+    (engine.ServerStartingError, 503, "model_not_ready"),
+    (engine.ModelError, 503, "model_not_ready"),
+    (engine.ShuttingDownError, 503, "shutting_down"),
+    (engine.ServerTimeoutError, 504, "timeout"),
+    (engine.ServerProxyTimeoutError, 504, "timeout"),
+    (engine.StalledError, 504, "timeout"),
+    (engine.ServerError, 502, "backend_failed"),
+    (engine.OutOfMemoryError, 503, "out_of_memory"),
+    (LLMError, 500, "failed"),
 )
-_AGAIN = (429, 503)
 
 
 def from_engine(error: LLMError) -> ApiError:
     """The engine's error as this API tells it."""
     if isinstance(error, engine.InternalError):  # its own sentence is about the page
         return _internal(str(error.values.get("kind", "")))
-    _, status, code, kind = next(each for each in _KINDS if isinstance(error, each[0]))
-    headers = {}
-    if status in _AGAIN:
-        told_s = error.values.get("seconds")
-        headers["Retry-After"] = str(told_s if isinstance(told_s, int) and told_s else RETRY_S)
+    _, status, code = next(each for each in _CODES if isinstance(error, each[0]))
     named = error.values.get("parameter")
     param = named if isinstance(named, str) else None
     if isinstance(error, engine.StopStringsError):
@@ -117,7 +120,11 @@ def from_engine(error: LLMError) -> ApiError:
         param = "messages"
     elif isinstance(error, engine.ServerModelUnknownError):
         param = "model"
-    return ApiError(status, code, error.reason, param=param, kind=kind, headers=headers)
+    told = ApiError(status, code, error.reason, param=param)
+    told_s = error.values.get("seconds")
+    if "Retry-After" in told.headers and isinstance(told_s, int) and told_s:
+        told.headers["Retry-After"] = str(told_s)
+    return told
 
 
 def internal(error: BaseException) -> ApiError:
@@ -126,6 +133,4 @@ def internal(error: BaseException) -> ApiError:
 
 
 def _internal(kind: str) -> ApiError:
-    error = refused(500, "internal_error", kind=kind)
-    error.kind = SERVER
-    return error
+    return refused(500, "internal_error", kind=kind)

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from api.errors import ApiError, refused
+from api.errors import refused
 from llm.errors import ShuttingDownError
 from llm.job import GenerationJob, Snapshot
 
@@ -141,7 +141,7 @@ async def follow(
         if stopping():
             raise ShuttingDownError
         if now_s() >= until_s:
-            raise time_is_up()
+            raise refused(504, "time_limit")
         await asyncio.sleep(PACE_S)
 
 
@@ -152,9 +152,3 @@ async def whole(job: GenerationJob, *, until_s: float, stopping: Callable[[], bo
     ):
         snapshot = look.snapshot
     return snapshot
-
-
-def time_is_up() -> ApiError:
-    error = refused(504, "time_limit")
-    error.kind = "server_error"
-    return error

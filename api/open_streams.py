@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from api.errors import RETRY_S, refused
+from api.errors import refused
 
 if TYPE_CHECKING:
     from api.service import Asked
@@ -46,10 +46,7 @@ class OpenStreams:
     def require_room(self) -> None:
         """Raises `ApiError` where there are too many."""
         if len(self._streams) >= self._most:
-            error = refused(429, "too_many_streams", limit=self._most)
-            error.headers["Retry-After"] = str(RETRY_S)
-            error.kind = "rate_limit_error"
-            raise error
+            raise refused(429, "too_many_streams", limit=self._most)
 
     def open(self, asked: Asked, grace_s: float) -> OpenStream:
         """Keep an answer; it has so long to be followed for the first time."""

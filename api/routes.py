@@ -45,7 +45,7 @@ def api_routes(make_service: Callable[[], Service | None]) -> list[Route]:
         route("/v1/models", GET=_models),
         route("/v1/models/{model:path}", GET=_model),
         route("/v1/chat/completions", POST=chat_completions.complete),
-        route("/v1/embeddings", POST=_embeddings),
+        route("/v1/embeddings", POST=embed),
         route("/v1/{rest:path}"),
         route(stream.PATH, POST=stream.begin),
         route(stream.PATH + "/{stream_id}", GET=stream.take_up, DELETE=stream.stop),
@@ -132,9 +132,9 @@ def _handler(service: Service, request: Request, by_method: dict[str, Handler]) 
 
 async def _models(service: Service, request: Request, language: str) -> Answer:
     service.access.caller(request)
+    offered = await run_in_threadpool(service.offered)
     data = [
-        listed(model_id, model, service.started_s)
-        for model_id, model in named(service.offered()).items()
+        listed(model_id, model, service.started_s) for model_id, model in named(offered).items()
     ]
     if (embeddings := service.embeddings) is not None:
         data.append(listed(embeddings.name, embeddings.offered, service.started_s))
@@ -147,10 +147,5 @@ async def _model(service: Service, request: Request, language: str) -> Answer:
     wanted = request.path_params["model"]
     if service.embeddings is not None and wanted == service.embeddings.name:
         return JSONResponse(listed(wanted, service.embeddings.offered, service.started_s))
-    model_id, model = find(service.offered(), wanted)
+    model_id, model = find(await run_in_threadpool(service.offered), wanted)
     return JSONResponse(listed(model_id, model, service.started_s))
-
-
-async def _embeddings(service: Service, request: Request, language: str) -> Answer:
-    service.access.caller(request)
-    return await embed(service.embeddings, request, service.limits.body_bytes, service.stopping)

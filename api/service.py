@@ -52,7 +52,8 @@ class Service:
     """The API of one process.
 
     Args:
-        offered: the models that can be asked, the usual one first. Never blocks.
+        offered: the models that can be asked, the usual one first. Called on a thread: the first
+            call may import a backend, which takes long enough to hold up every page.
         cached, cache_random: whether kept answers may be given, and sampled ones as well.
         embeddings: the embedding model, where there is one.
         stopping: whether the server is being stopped.
@@ -78,7 +79,7 @@ class Service:
             ApiError: it can't be used, or nobody offers its model.
             LLMError: it was refused.
         """
-        model_id, model = find(self.offered(), body.model)
+        model_id, model = find(await run_in_threadpool(self.offered), body.model)
         messages = body.told_messages()
         params = body.params(self.limits.usual_tokens, self.limits.most_tokens)
         if params.temperature is None:
@@ -128,9 +129,7 @@ def failure(snapshot: Snapshot) -> LLMError | ApiError | None:
     if snapshot.error is not None:
         return snapshot.error
     if snapshot.finish is None or snapshot.finish.reason not in ("stop", "length"):
-        error = refused(503, "stopped")
-        error.kind = "server_error"
-        return error
+        return refused(503, "stopped")
     return None
 
 

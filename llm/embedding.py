@@ -174,10 +174,9 @@ def _made(named: str, settings: Settings, cancel: CancelToken) -> Embedder:
 
     import_libraries()
     from llm.local_embedding import LocalEmbedder
+    from llm.minilm import NAME
 
-    return LocalEmbedder(
-        folder, "all-MiniLM-L6-v2" if named == MINILM else named, settings.embedding_prefix
-    )
+    return LocalEmbedder(folder, NAME if named == MINILM else named, settings.embedding_prefix)
 
 
 def _folder(named: str, data_dir: Path, cancel: CancelToken) -> Path:

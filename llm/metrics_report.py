@@ -217,7 +217,7 @@ def report(
     choice = _choice(period, backend, model, now_s)
     with database.reading() as connection:
         groups = list(connection.execute(_counted(choice)))
-        chosen = [group for group in groups if choice.has(group[0], group[1])]
+        chosen = [group for group in groups if choice.has(group.backend, group.model)]
         count = sum(group[-1] for group in chosen)
         every = max(1, math.ceil(count / MOST_SAMPLED))
         sample = _sample(connection, choice, every)

@@ -75,11 +75,25 @@ def _show_earlier() -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """The running turn, with the places to follow it in."""
+
+    turn: Turn
+    view: AnswerView
+    reasoning: ReasoningView
+    status_place: DeltaGenerator
+
+    def is_of(self, job: GenerationJob | StoredAnswer) -> bool:
+        """Whether the job answers this turn: read at two moments, they may speak of two."""
+        return job.request.request_id == self.turn.turn_id
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """What a run has drawn of the conversation, and what it drew it from.
 
     Args:
-        running: the running turn, where it is shown, with the places to follow it in.
+        running: the running turn, where it is shown.
         elsewhere: the conversation, where what runs is on a branch that isn't shown.
         setup_place: an empty placeholder above the turns.
         to_be_read: whether there is more to read than questions.
@@ -89,7 +103,7 @@ class Standing:
     job: GenerationJob | StoredAnswer | None
     turns: tuple[Turn, ...]
     status: BackendStatus
-    running: tuple[Turn, AnswerView, ReasoningView, DeltaGenerator] | None
+    running: Running | None
     elsewhere: ConversationState | None
     setup_place: DeltaGenerator
     to_be_read: bool
@@ -120,9 +134,8 @@ def draw_standing(place: DeltaGenerator, backend: Backend) -> Standing:
     variants = state.variants() if state else {}
     running = _draw_history(here, history, earlier_place, turns, variants, at_rest=at_rest)
     to_be_read = bool(turns) and running is None
-    if running is not None and job is not None and _is_of(job, running[0]):
-        _, view, reasoning, _ = running
-        to_be_read = draw_so_far(job, view, reasoning, screen())
+    if running is not None and job is not None and running.is_of(job):
+        to_be_read = draw_so_far(job, running.view, running.reasoning, screen())
     if at_rest and turns and _worth_another_try(turns[-1]):
         _offer_another_try(again_place, here, turns[-1])
     if state is not None and turns:
@@ -156,13 +169,12 @@ def draw(
         look_there(here, running_turn)
     elif running is not None or job is not None:
         keep_context_meter(context_place, len(turns))
-        if running is not None and job is not None and _is_of(job, running[0]):
-            _, view, reasoning, status_place = running
+        if running is not None and job is not None and running.is_of(job):
             follow(
                 job,
-                view,
-                reasoning,
-                status_place,
+                running.view,
+                running.reasoning,
+                running.status_place,
                 screen(),
                 stamp_place,
                 place=lambda: resources.chat().place_of(job),
@@ -179,11 +191,6 @@ def draw(
     if not standing.status.settled:
         # Whoever reads a conversation is at its end.
         watch(backend, backend_status, phases_place if turns else standing.setup_place)
-
-
-def _is_of(job: GenerationJob | StoredAnswer, turn: Turn) -> bool:
-    """Whether it answers this turn: read at two moments, they may speak of two."""
-    return job.request.request_id == turn.turn_id
 
 
 def _with_what_was_seen(
@@ -238,8 +245,8 @@ def _draw_history(
     variants: Mapping[str, Sequence[str]],
     *,
     at_rest: bool,
-) -> tuple[Turn, AnswerView, ReasoningView, DeltaGenerator] | None:
-    """Draw the turns; returns the running one with the places to follow it in."""
+) -> Running | None:
+    """Draw the turns; returns the running one."""
     first = _first_shown(len(turns), at_rest=at_rest)
     if first:
         earlier_place.button(
@@ -269,7 +276,7 @@ def _draw_history(
             before = turns[index - 1] if index else None
             view, reasoning, status_place = draw_answer(here, turn, alike, before)
             if turn.state == "running":
-                running = (turn, view, reasoning, status_place)
+                running = Running(turn, view, reasoning, status_place)
     return running
 
 

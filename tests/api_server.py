@@ -26,7 +26,8 @@ from llm.types import Backend
 
 KEY = "sk-of-the-test"
 BEARER = {"Authorization": f"Bearer {KEY}"}
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
+"""Long, for a machine that is busy with other things; nothing here waits for time to pass."""
 
 
 class ApiServer:
@@ -49,8 +50,8 @@ class ApiServer:
         app = Starlette(routes=api_routes(lambda: service))
         config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
         self.server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self.server.run, args=([self._socket],))
-        self._thread.start()
+        self.thread = threading.Thread(target=self.server.run, args=([self._socket],))
+        self.thread.start()
 
     @cached_property
     def openai(self) -> OpenAI:
@@ -62,8 +63,8 @@ class ApiServer:
         if "openai" in vars(self):
             self.openai.close()
         self.server.should_exit = True
-        self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive()
+        self.thread.join(PATIENCE_S)
+        assert not self.thread.is_alive()
 
 
 @contextmanager

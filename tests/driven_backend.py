@@ -26,7 +26,7 @@ from llm.types import (
     Usage,
 )
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 """Nothing here takes long; whoever waits this long has found a bug."""
 NEVER = 2**62
 """A version no answer reaches: waiting for it is waiting for the end."""

@@ -112,6 +112,9 @@ class Exchange:
 
 Handler = Callable[[Exchange], Awaitable[None]]
 
+PATIENCE_S = 60.0
+"""Nothing here takes long; whoever waits this long has found a bug."""
+
 
 def chunk(delta: object, finish: str | None = None, **more: Any) -> dict[str, Any]:
     """A chat.completion.chunk with one choice."""
@@ -238,7 +241,7 @@ class ProtocolServer:
         """What happens to a request whose last message contains `word`, or whose model it is."""
         self._rules.insert(0, (word, handler))
 
-    def exchange(self, number: int = 0, timeout_s: float = 5.0) -> Exchange:
+    def exchange(self, number: int = 0, timeout_s: float = PATIENCE_S) -> Exchange:
         """The chat request of that number, waiting for it to come."""
         with self._news:
             came = self._news.wait_for(lambda: len(self.exchanges) > number, timeout_s)
@@ -247,7 +250,7 @@ class ProtocolServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._started.wait(5)
+        assert self._started.wait(PATIENCE_S)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -257,7 +260,7 @@ class ProtocolServer:
         """Drop every connection and stop; a second call does nothing."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(5)
+            self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
         loop = self._loop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,7 @@ from llm.minilm import NAME, fetch_minilm
 from llm.script import Script
 from llm.scripted_backend import ScriptedBackend
 from llm.types import CancelToken
-from tests.api_server import BEARER, chat, serving
+from tests.api_server import BEARER, PATIENCE_S, RawStream, chat, limits, serving, wait_until
 from tests.model_data import model_data_dir
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def scripted() -> ScriptedBackend:
 
 def test_texts_get_their_vectors_in_either_spelling() -> None:
     model = EmbeddingModel("counter", lambda cancel: Counter())
-    assert model.wait(30) is not None
+    assert model.wait(PATIENCE_S) is not None
     texts = ["one", "two 2", "three 333"]
     with serving(scripted(), embeddings=Embeddings("counter", model)) as server:
         assert [each.id for each in server.openai.models.list()] == ["scripted", "counter"]
@@ -108,7 +108,7 @@ def test_a_model_that_isnt_there_yet_says_when_to_come_again() -> None:
     go_on = threading.Event()
 
     def load(cancel: CancelToken) -> Counter:
-        go_on.wait(30)
+        go_on.wait(PATIENCE_S)
         return Counter()
 
     model = EmbeddingModel("counter", load)
@@ -118,8 +118,67 @@ def test_a_model_that_isnt_there_yet_says_when_to_come_again() -> None:
         assert (reply.status_code, reply.json()["error"]["code"]) == (503, "embeddings_not_ready")
         assert int(reply.headers["Retry-After"]) > 0
         go_on.set()
-        assert model.wait(30) is not None
+        assert model.wait(PATIENCE_S) is not None
         assert server.http.post("/v1/embeddings", json=body, headers=BEARER).status_code == 200
+
+
+class Held(Counter):
+    """Computes only when it is let."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.go_on = threading.Event()
+        self.times = 0
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self.times += 1
+        self.begun.release()
+        assert self.go_on.wait(PATIENCE_S)
+        return super().embed(texts)
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    embedder = Held()
+    yield embedder
+    embedder.go_on.set()
+
+
+def offering(embedder: Counter) -> Embeddings:
+    model = EmbeddingModel("counter", lambda cancel: embedder)
+    assert model.wait(PATIENCE_S) is not None
+    return Embeddings("counter", model)
+
+
+ONE = {"model": "counter", "input": "one"}
+
+
+def test_who_waits_too_long_for_vectors_is_told_so(held: Held) -> None:
+    with serving(scripted(), embeddings=offering(held), limits=limits(time_s=0.2)) as server:
+        first = RawStream(server, "/v1/embeddings", ONE)
+        assert held.begun.acquire(timeout=PATIENCE_S)
+        reply = server.http.post("/v1/embeddings", json=ONE, headers=BEARER)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (504, "time_limit")
+        held.go_on.set()
+        first.close()
+    assert held.times == 1, "nobody waits for it any more"
+
+
+def test_a_server_that_stops_computes_no_more_vectors(held: Held) -> None:
+    with serving(scripted(), embeddings=offering(held)) as server:
+        first = RawStream(server, "/v1/embeddings", ONE)
+        assert held.begun.acquire(timeout=PATIENCE_S)
+        second = RawStream(server, "/v1/embeddings", ONE)
+        waiting = server.service.embeddings
+        assert waiting is not None
+        wait_until(lambda: waiting._waiting == 2, "the line")
+        server.server.should_exit = True
+        held.go_on.set()
+        first.read_until(b'"usage"')
+        second.read_until(b"shutting_down")
+        for stream in (first, second):
+            stream.close()
+    assert held.times == 1
 
 
 def test_a_model_that_cant_be_had_says_why() -> None:
@@ -127,7 +186,7 @@ def test_a_model_that_cant_be_had_says_why() -> None:
         raise ModelDownloadError(model="counter")
 
     model = EmbeddingModel("counter", load)
-    model.wait(30)
+    model.wait(PATIENCE_S)
     with serving(scripted(), embeddings=Embeddings("counter", model)) as server:
         body = {"model": "counter", "input": "a"}
         error = server.http.post("/v1/embeddings", json=body, headers=BEARER).json()["error"]

@@ -12,7 +12,16 @@ from llm.registry import JobRegistry
 from llm.script import Script
 from llm.scripted_backend import ScriptedBackend
 from llm.types import CancelToken, Delta, Finish, GenerationRequest, Message, SamplingParams
-from tests.api_server import KEY, ApiServer, RawStream, chat, limits, serving, wait_until
+from tests.api_server import (
+    KEY,
+    PATIENCE_S,
+    ApiServer,
+    RawStream,
+    chat,
+    limits,
+    serving,
+    wait_until,
+)
 from tests.driven_backend import Saves, end_of
 
 STREAMS = 50
@@ -26,14 +35,17 @@ SMALL_BUFFER_BYTES = 8_192
 
 
 class Counting(ScriptedBackend):
-    """Knows how many answers were begun."""
+    """Knows which answers were begun, in their order, and can hold them back."""
 
     def __init__(self, default: Script, *, slots: int) -> None:
         super().__init__(default, slots=slots)
         self.begun: list[str] = []
+        self.go_on = threading.Event()
+        self.go_on.set()
 
     def stream(self, request: GenerationRequest, cancel: CancelToken) -> Generator[Delta | Finish]:
         self.begun.append(request.request_id)
+        assert self.go_on.wait(PATIENCE_S)
         return super().stream(request, cancel)
 
 
@@ -46,17 +58,19 @@ def buffered_bytes(server: ApiServer) -> list[int]:
 def test_fifty_streams_at_once_are_each_whole_and_their_own() -> None:
     """And somebody of the page, who asks in the midst, isn't behind them all."""
     script = Script(WORDS, tokens_per_s=200, prefill_s=0.05)
-    backend = ScriptedBackend(script, slots=SLOTS)
+    backend = Counting(script, slots=SLOTS)
+    backend.go_on.clear()
     registry = JobRegistry(max_waiting=200, max_waiting_each=200)
-    waiting_then: list[int] = []
 
     def ask_on_the_page() -> None:
-        wait_until(lambda: registry.in_line() >= STREAMS - SLOTS, "the line")
-        params = SamplingParams(max_tokens=5)
-        asked = GenerationRequest((Message("user", "page"),), params)
-        job = registry.submit("page", "ann", backend, asked, save=Saves())
+        try:
+            wait_until(lambda: registry.in_line() == STREAMS - SLOTS, "the line")
+            params = SamplingParams(max_tokens=5)
+            asked = GenerationRequest((Message("user", "page"),), params, request_id="page")
+            job = registry.submit("page", "ann", backend, asked, save=Saves())
+        finally:
+            backend.go_on.set()
         end_of(job)
-        waiting_then.append(registry.in_line())
 
     async def one(client: AsyncOpenAI, number: int) -> str:
         text = ""
@@ -69,7 +83,7 @@ def test_fifty_streams_at_once_are_each_whole_and_their_own() -> None:
 
     async def all_of_them(server: ApiServer) -> list[str]:
         async with AsyncOpenAI(
-            base_url=f"{server.address}/v1", api_key=KEY, max_retries=0, timeout=120
+            base_url=f"{server.address}/v1", api_key=KEY, max_retries=0, timeout=PATIENCE_S
         ) as client:
             return await asyncio.gather(*(one(client, number) for number in range(STREAMS)))
 
@@ -80,7 +94,8 @@ def test_fifty_streams_at_once_are_each_whole_and_their_own() -> None:
         page.join()
         wait_until(lambda: not registry.running(), "the end of all")
     assert texts == [WORDS.replace("{question}", f"q{n}") for n in range(STREAMS)]
-    assert waiting_then[0] > (STREAMS - SLOTS) // 2, "the page's question was taken early"
+    # Several places may become free at once, and then it isn't decided who begins first.
+    assert backend.begun.index("page") < 2 * SLOTS, "the page's question was taken early"
 
 
 def test_slow_readers_get_all_of_it_and_hold_up_nobody() -> None:
@@ -105,7 +120,7 @@ def test_slow_readers_get_all_of_it_and_hold_up_nobody() -> None:
         for reader in readers:
             while b"event: done" not in reader.received:
                 reader.received += reader.socket.recv(2_000)
-                most = max(most, *buffered_bytes(server))
+                most = max(most, *buffered_bytes(server), 0)
             digits = reader.received.count(b'"text":"')
             assert 20 < digits < 400, "what nobody had read was told together"
             told = b"".join(

@@ -21,7 +21,7 @@ from api.routes import api_routes
 from llm.catalogue import FOLDER
 from llm.script import Script
 from llm.scripted_backend import ScriptedBackend
-from tests.api_server import BEARER, KEY, ApiServer, RawStream, chat, limits, serving
+from tests.api_server import BEARER, KEY, PATIENCE_S, ApiServer, RawStream, chat, limits, serving
 from tests.driven_backend import DrivenBackend
 
 ROOT = Path(__file__).parents[1]
@@ -353,7 +353,7 @@ def test_no_trace_is_left_where_an_answer_breaks_or_a_client_goes(
         taken.say(SECRET)
         stream.read_until(SECRET.encode())
         stream.close()
-        assert taken.closed.wait(30)
+        assert taken.closed.wait(PATIENCE_S)
         half = RawStream(server, PATH, None, method="POST", headers={**BEARER, "Expect": "x"})
         half.close()
     told = "".join(capfd.readouterr())
@@ -369,7 +369,6 @@ def test_every_code_is_documented_and_has_its_sentence() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "api").glob("*.py"))
     sentences = set(re.findall(r"refused\(\s*\d+,\s*\"([a-z_]+)\"", sources))
     sentences |= set(re.findall(r"_unknown\(\"([a-z_]+)\"\)", sources))
-    sentences |= set(re.findall(r"_later\(\d+, \"([a-z_]+)\"\)", sources))
     codes = sentences | set(re.findall(r"Error, \d+, \"([a-z_]+)\"", sources))
     assert len(codes) > 25
     english = (FOLDER / "en.ftl").read_text(encoding="utf-8")

@@ -8,7 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,9 +142,17 @@ def test_bytes_are_counted_from_when_counting_began() -> None:
             line, _ = server.accept()
             with line:
                 _send(line, browser, 5_000)
+                _wait_until(lambda: sum(SentBytes(port)._ask().values()) >= 5_000)
                 with SentBytes(port) as sent:
                     _send(line, browser, 70_000)
-                    assert sent.so_far() == 70_000
+                    _wait_until(lambda: sent.so_far() == 70_000)
+
+
+def _wait_until(true: Callable[[], bool]) -> None:
+    """What was read may be acknowledged a moment later."""
+    end_s = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end_s
 
 
 def _send(line: socket.socket, browser: socket.socket, count: int) -> None:

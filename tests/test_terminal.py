@@ -9,13 +9,14 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.model_data import model_data_dir
-from tests.protocol_server import Exchange, ProtocolServer
+from tests.protocol_server import Exchange, ProtocolServer, chunk
 from tests.terminal_process import PATIENCE_S, TerminalProcess, command, environment
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b1;1H &#27;[2J\ttab\r\n"
@@ -287,13 +288,27 @@ def test_elsewhere_it_is_plain_text(
             assert b"\x1b" not in terminal.sent
 
 
-def test_reasoning_is_dim_and_apart_and_the_line_before_it_is_gone(tmp_path: Path) -> None:
-    env = scripted(tmp_path, text="The answer.", reasoning="Let me see.", prefill_s=0.3)
-    with TerminalProcess("Go.", env=env, cwd=tmp_path) as terminal:
+def test_reasoning_is_dim_and_apart_and_the_line_before_it_is_gone(
+    tmp_path: Path, server: ProtocolServer
+) -> None:
+    go_on = threading.Event()
+
+    async def thinking(exchange: Exchange) -> None:
+        await exchange.head()
+        await asyncio.to_thread(go_on.wait, PATIENCE_S)
+        await exchange.event(chunk({"reasoning_content": "Let me see."}))
+        await exchange.say("The answer.")
+        await exchange.say(None, finish="stop")
+        await exchange.event("[DONE]")
+        await exchange.end()
+
+    server.when("Go", thinking)
+    with TerminalProcess("Go.", env=asking(tmp_path, server.url), cwd=tmp_path) as terminal:
+        terminal.wait_for("Reading the question")
+        go_on.set()
         assert terminal.end() == 0
         lines = [line for line in terminal.lines() if line]
     assert lines[:2] == ["Let me see.", "The answer."]
-    assert b"Reading the question" in terminal.sent
     assert b"\x1b[2mLet" in terminal.sent
 
 

@@ -15,6 +15,7 @@ from api.routes import api_routes
 from api.service import Limits, Service
 from llm.embedding import MINILM, SERVER
 from llm.errors import SettingsError
+from llm.minilm import NAME
 from llm.models import EMBEDDED
 from llm.named_backends import server_id
 from llm.settings import Settings
@@ -65,7 +66,7 @@ def _embeddings(told: Settings) -> Embeddings | None:
     if model is None:
         return None
     named = told.embedding_model.strip().removeprefix(SERVER)
-    return Embeddings("all-MiniLM-L6-v2" if named == MINILM else named.rpartition("/")[2], model)
+    return Embeddings(NAME if named == MINILM else named.rpartition("/")[2], model)
 
 
 def _offered() -> tuple[OfferedModel, ...]:

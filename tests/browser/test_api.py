@@ -23,18 +23,24 @@ from playwright.sync_api import Browser, Page, expect
 from api.access import Access
 from llm.script import Script
 from llm.scripted_backend import ScriptedBackend
+from llm.types import Finish, Usage
 from tests.api_server import KEY, ApiServer, chat, events, serving
-from tests.browser.chat_page import ChatPage
+from tests.browser.chat_page import LIMIT_MS, ChatPage
 from tests.browser.conftest import ROOT, StartServer, free_port, wait_until_healthy
 from tests.deploy_tools import Proxy, render
+from tests.driven_backend import DrivenBackend
 from tests.stalling_proxy import StallingProxy
 
 pytestmark = pytest.mark.browser
 
+LIMIT_S = LIMIT_MS / 1000
 WORDS = [f"word{number:03d}" for number in range(200)]
 SCRIPTS = {
     "default": {"text": "You asked: {question}", "tokens_per_s": 0},
-    "rules": [{"when": "long", "text": " ".join(WORDS), "chunk_chars": 8, "tokens_per_s": 80}],
+    "rules": [
+        {"when": "long", "text": " ".join(WORDS), "chunk_chars": 8, "tokens_per_s": 80},
+        {"when": "stalls", "text": " ".join(WORDS), "chunk_chars": 8, "stall_after": 20},
+    ],
 }
 
 
@@ -58,12 +64,14 @@ def page_address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, page_address: str) -> dict[str, str]:
-    scripts = tmp_path_factory.mktemp("scripts") / "scripts.json"
+    folder = tmp_path_factory.mktemp("data")
+    scripts = folder / "scripts.json"
     scripts.write_text(json.dumps(SCRIPTS), encoding="utf-8")
     return {
         "STEADY_CHAT_BACKENDS": "scripted,vllm",
         "STEADY_CHAT_SERVERS": json.dumps([{"name": "away", "base_url": "http://127.0.0.1:9/v1"}]),
         "STEADY_CHAT_SCRIPTS_FILE": str(scripts),
+        "STEADY_CHAT_DATA_DIR": str(folder),
         "STEADY_CHAT_MAX_TOKENS": "2000",
         "STEADY_CHAT_API_KEY": KEY,
         "STEADY_CHAT_API_ORIGINS": page_address,
@@ -96,7 +104,7 @@ def address(request: pytest.FixtureRequest, app: str) -> str:
 
 
 def test_openais_client_is_answered(address: str) -> None:
-    with openai.OpenAI(base_url=f"{address}/v1", api_key=KEY, timeout=60) as client:
+    with openai.OpenAI(base_url=f"{address}/v1", api_key=KEY, timeout=LIMIT_S) as client:
         assert [model.id for model in client.models.list()] == ["scripted", "vllm/away"]
         whole = client.chat.completions.create(**chat("who?"))
         assert whole.choices[0].message.content == "You asked: who?"
@@ -110,7 +118,7 @@ def test_openais_client_is_answered(address: str) -> None:
             client.chat.completions.create(**chat("x" * 1_100_000))
         assert (raised.value.status_code, raised.value.code) == (413, "body_too_large")
     with (
-        openai.OpenAI(base_url=f"{address}/v1", api_key="wrong", timeout=60) as stranger,
+        openai.OpenAI(base_url=f"{address}/v1", api_key="wrong", timeout=LIMIT_S) as stranger,
         pytest.raises(openai.AuthenticationError),
     ):
         stranger.models.list()
@@ -119,18 +127,23 @@ def test_openais_client_is_answered(address: str) -> None:
 def test_curl_sees_it_grow(address: str) -> None:
     command = ["curl", "--no-buffer", "--silent", "--show-error", "--include"]
     command += ["--header", f"Authorization: Bearer {KEY}", "--max-time", "60"]
-    command += ["--data", json.dumps(chat("a long one", stream=True))]
+    command += [f"{address}/v1/chat/completions", "--data"]
     with subprocess.Popen(
-        [*command, f"{address}/v1/chat/completions"], stdout=subprocess.PIPE, text=True
+        [*command, json.dumps(chat("it stalls", stream=True))], stdout=subprocess.PIPE, text=True
     ) as curl:
         assert curl.stdout is not None
-        head = curl.stdout.readline()
-        assert head.startswith("HTTP/1.1 200")
-        rest = curl.stdout.read()
-    told = events(rest)
-    assert told[-1] == {"data": "[DONE]"}
-    assert len(told) > 5, "it grew"
-    assert curl.returncode == 0
+        assert curl.stdout.readline().startswith("HTTP/1.1 200")
+        # It is there though the answer isn't over, and never will be by itself.
+        while WORDS[19] not in (line := curl.stdout.readline()):
+            assert line, "it ended before it grew so far"
+        curl.terminate()
+    done = subprocess.run(
+        [*command, json.dumps(chat("a long one", stream=True))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert events(done.stdout)[-1] == {"data": "[DONE]"}
 
 
 def test_who_asks_on_the_page_and_who_asks_the_api_share_the_app(
@@ -139,7 +152,7 @@ def test_who_asks_on_the_page_and_who_asks_the_api_share_the_app(
     page = ChatPage.open(chromium, app)
     page.ask("a long one on the page")
     page.wait_for_text("word005")
-    with openai.OpenAI(base_url=f"{app}/v1", api_key=KEY, timeout=60) as client:
+    with openai.OpenAI(base_url=f"{app}/v1", api_key=KEY, timeout=LIMIT_S) as client:
         answer = client.chat.completions.create(**chat("beside"))
     assert answer.choices[0].message.content == "You asked: beside"
     page.wait_until_done()
@@ -154,9 +167,9 @@ def test_the_proxys_log_has_neither_the_key_nor_an_answers_id(nginx: Proxy) -> N
         data=json.dumps(chat("secret zebra")).encode(),
         headers={"Authorization": f"Bearer {KEY}"},
     )
-    with urllib.request.urlopen(asked, timeout=60) as reply:
+    with urllib.request.urlopen(asked, timeout=LIMIT_S) as reply:
         path = json.load(reply)["stream"]
-    with urllib.request.urlopen(nginx.address + path, timeout=60) as reply:
+    with urllib.request.urlopen(nginx.address + path, timeout=LIMIT_S) as reply:
         assert "event: done" in reply.read().decode()
     log = nginx.log.read_text(encoding="utf-8")
     assert '"POST /stream" 201' in log
@@ -174,6 +187,7 @@ def test_the_app_stops_in_mid_stream(environment: dict[str, str], tmp_path: Path
             env={
                 **os.environ,
                 **environment,
+                "STEADY_CHAT_DATA_DIR": str(tmp_path),
                 "STREAMLIT_SERVER_PORT": str(port),
                 "STREAMLIT_SERVER_HEADLESS": "true",
             },
@@ -181,14 +195,18 @@ def test_the_app_stops_in_mid_stream(environment: dict[str, str], tmp_path: Path
             stderr=subprocess.STDOUT,
         )
     address = f"http://127.0.0.1:{port}"
-    wait_until_healthy(address, process, tmp_path / "app.log", 60)
-    with openai.OpenAI(base_url=f"{address}/v1", api_key=KEY, timeout=60) as client:
-        stream = client.chat.completions.create(**chat("long zebra", stream=True))
-        first = next(iter(stream))
-        process.send_signal(signal.SIGTERM)
-        with pytest.raises(openai.APIError, match="being stopped"):
-            list(stream)
-    assert process.wait(60) is not None
+    try:
+        wait_until_healthy(address, process, tmp_path / "app.log", LIMIT_S)
+        with openai.OpenAI(base_url=f"{address}/v1", api_key=KEY, timeout=LIMIT_S) as client:
+            stream = client.chat.completions.create(**chat("zebra stalls", stream=True))
+            first = next(iter(stream))
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(openai.APIError, match="being stopped"):
+                list(stream)
+        process.wait(LIMIT_S)
+    finally:
+        process.kill()
+        process.wait(LIMIT_S)
     assert first.choices[0].delta.role == "assistant"
     log = (tmp_path / "app.log").read_text(encoding="utf-8")
     assert "Traceback" not in log
@@ -204,7 +222,7 @@ MARKUP = "<b id='bold'>bold</b> & <img src='x' onerror='document.title = \"owned
 @pytest.fixture(scope="module")
 def stream_api(page_address: str) -> Iterator[ApiServer]:
     rules = [
-        ("long", Script(" ".join(WORDS), chunk_chars=8, tokens_per_s=60, reasoning="Let me see.")),
+        ("stalls", Script(" ".join(WORDS), chunk_chars=8, stall_after=20)),
         ("markup", Script(MARKUP, tokens_per_s=100)),
         ("fail", Script("half of it", chunk_chars=7, fail_after=1)),
     ]
@@ -216,6 +234,7 @@ def stream_api(page_address: str) -> Iterator[ApiServer]:
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
     context = chromium.new_context()
+    context.set_default_timeout(LIMIT_MS)
     yield context.new_page()
     context.close()
 
@@ -227,23 +246,30 @@ def ask_on(page: Page, page_address: str, api: str, question: str) -> None:
 
 
 def test_the_page_loses_its_connection_and_has_all_of_the_answer_once(
-    page: Page, page_address: str, stream_api: ApiServer, artifacts: Path
+    page: Page, page_address: str, artifacts: Path
 ) -> None:
-    line = StallingProxy(stream_api.port)
-    try:
-        ask_on(page, page_address, f"http://127.0.0.1:{line.port}", "a long one")
-        for seen in (10, 60):
-            expect(page.locator("#answer")).to_contain_text(WORDS[seen])
-            taken = line.connections
-            line.drop()
-        expect(page.get_by_role("status")).to_have_text("Done (stop).")
-        assert line.connections > taken
-        assert page.locator("#answer").evaluate("e => e.textContent") == " ".join(WORDS)
-        assert page.locator("#reasoning").evaluate("e => e.textContent") == "Let me see."
-        assert int(page.get_by_role("status").get_attribute("data-tokens") or 0) > 100
-        page.screenshot(path=artifacts / "stream-page.png")
-    finally:
-        line.close()
+    access = Access(on_loopback=True, origins=(page_address,))
+    with DrivenBackend() as driven, serving(driven, access=access) as server:
+        line = StallingProxy(server.port)
+        try:
+            ask_on(page, page_address, f"http://127.0.0.1:{line.port}", "a long one")
+            stream = driven.next_stream()
+            stream.say("Let me see.", "reasoning")
+            for begin, end in ((0, 10), (10, 60)):
+                stream.say("".join(f"{word} " for word in WORDS[begin:end]))
+                expect(page.locator("#answer")).to_contain_text(WORDS[end - 1])
+                taken = line.connections
+                line.drop()
+            stream.say(" ".join(WORDS[60:]))
+            stream.yield_raw(Finish("stop", Usage(7, 200)))
+            expect(page.get_by_role("status")).to_have_text("Done (stop).")
+            assert line.connections > taken
+            assert page.locator("#answer").evaluate("e => e.textContent") == " ".join(WORDS)
+            assert page.locator("#reasoning").evaluate("e => e.textContent") == "Let me see."
+            assert page.get_by_role("status").get_attribute("data-tokens") == "200"
+            page.screenshot(path=artifacts / "stream-page.png")
+        finally:
+            line.close()
 
 
 def test_nginx_is_started_anew_in_mid_answer_and_the_page_has_all_of_it_once(
@@ -275,7 +301,7 @@ def test_what_looks_like_markup_is_text_on_the_page(
 def test_the_page_stops_an_answer_and_says_what_went_wrong(
     page: Page, page_address: str, stream_api: ApiServer
 ) -> None:
-    ask_on(page, page_address, stream_api.address, "a long one")
+    ask_on(page, page_address, stream_api.address, "it stalls")
     expect(page.locator("#answer")).to_contain_text(WORDS[5])
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("status")).to_have_text("Stopped.")
