@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import trustme
 
-from llm.cache_redis import PREFIX, RedisAnswerStore
+from llm.cache_redis import PATIENCE_S, PREFIX, RedisAnswerStore
 from llm.cache_sqlite import SqliteAnswerStore
 from llm.cache_stores import open_store
 from llm.cache_tables import VERSION
@@ -50,6 +50,8 @@ QUESTION = "Where is the hidden treasure?"
 PASSWORD = "open-sesame-4711"
 SOON_S = 0.2
 """The quickest of a few calls: 50 ms, on a machine that is busy with something else."""
+BUSY_S = 10.0
+"""The patience of a store that is to be answered however busy the machine is."""
 MEND_LIMIT_S = 30.0
 
 READS = ("get", "candidates", "entries", "totals", "rejections", "decisions", "counts", "near")
@@ -505,9 +507,11 @@ def server() -> Iterator[RedisServer]:
 
 
 @contextmanager
-def trying(url: str, caplog: pytest.LogCaptureFixture) -> Iterator[Tried]:
+def trying(
+    url: str, caplog: pytest.LogCaptureFixture, patience_s: float = PATIENCE_S
+) -> Iterator[Tried]:
     clock = Clock()
-    store = RedisAnswerStore(url, LARGE, clock=clock)
+    store = RedisAnswerStore(url, LARGE, patience_s=patience_s, clock=clock)
     port = url.rpartition(":")[2].partition("/")[0]
     yield Tried(store, clock, caplog, port, "127.0.0.1", "nowhere")
     store.close()
@@ -525,7 +529,7 @@ def test_redis_dies_and_comes_back(server: RedisServer, caplog: pytest.LogCaptur
 def test_redis_is_restarted_between_two_calls(
     server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with trying(server.url, caplog) as tried:
+    with trying(server.url, caplog, BUSY_S) as tried:
         tried.keeps()
         server.kill()
         server.start()
@@ -535,7 +539,7 @@ def test_redis_is_restarted_between_two_calls(
 
 def test_redis_is_there_later(server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
     server.kill()
-    with trying(server.url, caplog) as tried:
+    with trying(server.url, caplog, BUSY_S) as tried:
         tried.fails()
         server.start()
         tried.keeps()
