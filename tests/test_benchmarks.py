@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from benchmarks.answers import BLOCK_MARK, missing_blocks
 from benchmarks.batching import BatchingFigures, batching_section
 from benchmarks.beside_bare import Run
 from benchmarks.browser_probe import chromium
-from benchmarks.faces import faces_section, measure_faces
+from benchmarks.faces import FaceFigures, faces_section, measure_faces
 from benchmarks.interactions import UNTOLD_MS, filled, p75
 from benchmarks.local_engine import LocalFigures, local_section
 from benchmarks.long_answer import long_answer, long_end_mark
@@ -113,16 +114,22 @@ def test_the_quick_loop_benchmark_has_a_person_type_and_click(tmp_path: Path) ->
     assert min(growth["first_ms"] + growth["last_ms"]) > 0
     assert all(tab["complete"] for tab in tabs["tabs"])
     assert slow_line["slow"]["complete"]
-    assert slow_line["slow"]["first_text_s"] > 0.8, "the line is there and back"
+    assert slow_line["stop_seen_s"] > 0.3, "all of the page comes over the slow line then"
     assert measuring["reports_per_s"] > 0
     assert min(measuring["browser_with"] + measuring["browser_without"]) > 0
 
 
 @pytest.mark.browser
 def test_the_faces_benchmark_has_the_answer_whole_through_each(tmp_path: Path) -> None:
-    with chromium() as browser:
-        faces = ("engine", "pipe", "terminal", "openai", "stream", "socketio")
-        figures = measure_faces(browser, 600, 300, faces)
+    faces = ("engine", "pipe", "terminal", "openai", "stream", "socketio")
+
+    def measure() -> list[FaceFigures]:
+        with chromium() as browser:
+            return measure_faces(browser, 600, 300, faces)
+
+    # Another test's Playwright may have an event loop in this thread.
+    with ThreadPoolExecutor(1) as thread:
+        figures = thread.submit(measure).result()
     assert [each.face for each in figures] == [*faces]
     for each in figures:
         assert each.complete, each

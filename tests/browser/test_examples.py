@@ -58,6 +58,14 @@ def server() -> Iterator[ProtocolServer]:
         yield started
 
 
+# As by `python -m`; but what is started in the background ignores Ctrl-C, and so would this.
+_BEGIN = """
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)
+"""
+
+
 @dataclass
 class Example:
     """An example, started by the command that its README names."""
@@ -72,7 +80,7 @@ class Example:
         port, log = free_port(), folder / f"{name}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", f"examples.{name}"],
+                [sys.executable, "-c", _BEGIN, f"examples.{name}"],
                 cwd=ROOT,
                 env={
                     **os.environ,
@@ -99,6 +107,8 @@ class Example:
             self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
+            self.process.wait()
+            raise
         assert "Traceback" not in self.log.read_text().partition("KeyboardInterrupt")[0]
 
 
