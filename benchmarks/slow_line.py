@@ -11,7 +11,8 @@ gives the same answer there first: what the process keeps of an answer is not th
 - **closed**: web sockets that were closed, from the first question to the end.
 - **Stop**: the answer is asked for once more and stopped in the middle. From the press in the
   browser until the backend handed over its last piece (launch.py), and until the page, which is sent
-  anew for that, shows no Stop any more. (Chromium delays what a web socket brings, not what it takes.)
+  anew for that, shows no Stop any more. (Chromium delays what a web socket brings, not what it takes;
+  a message of few bytes comes sooner than the 400 ms, so *first text* says little of the line.)
 """
 
 from __future__ import annotations
